@@ -1,0 +1,344 @@
+package broker
+
+import (
+	"context"
+	"time"
+)
+
+// Term is one life of a store: a nonce that is made when the store is found empty
+// or with another history. Whoever writes says for which term he means it.
+type Term string
+
+// Phase says whether the directory can be trusted.
+type Phase string
+
+// The phases of a term.
+const (
+	Rebuilding Phase = "rebuilding"
+	Ready      Phase = "ready"
+)
+
+// StoreState is a store's present term and time.
+type StoreState struct {
+	Term  Term
+	Phase Phase
+	Now   PoolTime
+	// Gap is the last moment at which the pool's clock was held back, because more
+	// time had passed than one step may count; Never if it was not in this term.
+	// What was observed before it says nothing of the time between.
+	Gap PoolTime
+	// Floor is the least number the first plan of this term may have.
+	Floor int
+}
+
+// Store remembers the directory, the marks and the plan of one pool.
+//
+// Each method is one atomic step; concurrent calls through any number of processes
+// have the effect of some order of them. Methods that take a term change nothing
+// and return ErrStoreLost or ErrTerm when that term is not the store's present one.
+// An answer that did not come is ErrStoreUnavailable: the effect is unknown.
+// Implementations hold no lock across I/O and keep no state of their own besides
+// connections.
+//
+// Every step first advances the pool's clock: now += min(wall - last wall, two
+// sweeps), never backwards; a step that was capped sets StoreState.Gap.
+type Store interface {
+	// State returns the present term. ErrStoreLost when there is none.
+	State(ctx context.Context) (StoreState, error)
+
+	// Begin starts a new term in phase Rebuilding if the store has none or one of
+	// another history; otherwise it only returns the state. A new term voids plan and demand, raises
+	// nothing else away: pins, marks, seals and instances that an older copy still
+	// holds stay, all unanswered.
+	Begin(ctx context.Context) (StoreState, error)
+
+	// Assert tells a new term what a broker remembers of the one before. Repeating
+	// it, or another broker's doing so, changes nothing that is there, but for the
+	// longer of two remaining times and the greater floor. The floor becomes also at least
+	// the highest ordinal of a seal-free known instance + 1.
+	Assert(ctx context.Context, term Term, a Assertion) error
+
+	// Finish ends Rebuilding if every known instance has answered in this term or is
+	// lost, and none has become known within hold. It returns the state after it.
+	Finish(ctx context.Context, term Term, hold time.Duration) (StoreState, error)
+
+	// Claim returns the room's pin if it has one (Fresh false, whatever its
+	// settings), or binds it to a candidate and counts its reservation. Without a fitting candidate:
+	// ErrNoCapacity, and the room's demand is remembered for DemandTTL. In phase Rebuilding a
+	// room without a pin gets ErrRebuilding.
+	Claim(ctx context.Context, term Term, r ClaimRequest) (pin Pin, fresh bool, err error)
+
+	// Confirm makes the pin of exactly this epoch live. A live one stays as it is.
+	// ErrStale when there is no such pin.
+	Confirm(ctx context.Context, term Term, room string, epoch Epoch) (Pin, error)
+
+	// Lookup returns the room's pin, or ErrRoomNotFound. With touch it sets LastSeen. It
+	// needs no term: a store being rebuilt answers what it knows.
+	Lookup(ctx context.Context, room string, touch bool) (Pin, StoreState, error)
+
+	// End removes a pin if r's condition holds, leaves a tombstone, and returns what it removed. ErrRoomNotFound
+	// when there is no pin, ErrStale when the condition does not hold.
+	End(ctx context.Context, term Term, r EndRequest) (Pin, error)
+
+	// Pins lists pins in order of room name, those after the name `after`, at most limit (0 = all), of one instance
+	// ("" = all).
+	Pins(ctx context.Context, instance, after string, limit int) ([]Pin, error)
+
+	// Tombstones returns the rooms that ended on an instance within TombstoneTTL. It
+	// also forgets older ones.
+	Tombstones(ctx context.Context, instance string) ([]Tombstone, error)
+
+	// Adopt enters rooms seen on an instance without a pin. One is left out, with
+	// the reason, when a pin or a tombstone of the same or a later epoch stands against it, or the
+	// incarnation is not the instance's. The epoch counter rises to what was seen.
+	Adopt(ctx context.Context, term Term, instance, incarnation string, rooms []Adoption) ([]AdoptResult, error)
+
+	// Record stores the outcome of a look. The look with the later begin wins; a failure
+	// never replaces facts, it only counts. An instance not known before becomes known.
+	// A good look whose incarnation is not the recorded one is ErrStale, except when
+	// none is recorded yet: then it is taken, with the marks that are there.
+	// EmptySince is set (or kept) when the look says Vacant, began after every mark
+	// was set, and there is no pin; otherwise it becomes Never.
+	Record(ctx context.Context, term Term, r LookReport) (Instance, error)
+
+	// Rebirth replaces an instance's incarnation by a new one: the pins of the old one end and
+	// are returned, its marks and EmptySince go, a seal stays, Lost ends. ErrStale when `from` is not the
+	// recorded incarnation.
+	Rebirth(ctx context.Context, term Term, instance, from, to string) ([]Pin, error)
+
+	// Mark sets or repeats an owner's mark; only the first call sets Since and Grace.
+	// ErrInstanceNotFound for an instance that is not known. Once it has returned, no
+	// claim lands on the instance while a mark is there (G2).
+	Mark(ctx context.Context, term Term, instance string, m MarkRequest) (Instance, error)
+
+	// Unmark removes an owner's mark; none there is no error. ErrReleased when the
+	// instance is released.
+	Unmark(ctx context.Context, term Term, instance string, owner Owner) (Instance, error)
+
+	// Lost fences an incarnation: its pins end and are returned; it is no candidate. ErrStale when the incarnation is another.
+	// Repeated, it returns none.
+	Lost(ctx context.Context, term Term, instance, incarnation string) ([]Pin, error)
+
+	// Forget removes an instance that has no pin and either no life (LookBegin Never), a seal, or Lost;
+	// ErrStale otherwise. That no finder lists it and nobody answers there is for the caller to know.
+	Forget(ctx context.Context, term Term, instance string) error
+
+	// Facts returns all there is but the pins.
+	Facts(ctx context.Context) (Facts, error)
+
+	// PutPlan stores a scaling decision if the plan has version IfVersion (0 = none in this
+	// term), else ErrVersion. ErrRebuilding in phase Rebuilding. A number below the plan's (or, for the first
+	// plan of a term, below Floor) is stored only if every known, not lost, not released instance with an ordinal at or above it
+	// is named in Seal, with its incarnation, and has the scaler's mark or never answered, and has no pin unless Occupied; these
+	// become released in the same step. Otherwise *SealError. Unseal takes seals off instances below Desired.
+	PutPlan(ctx context.Context, term Term, u PlanUpdate) (Plan, error)
+}
+
+// Lifetimes in a store, on the pool's clock.
+const (
+	// TombstoneTTL is how long an ended room stays ended against a late look.
+	TombstoneTTL = 10 * time.Minute
+	// DemandTTL is how long a refused room counts as demand.
+	DemandTTL = 30 * time.Second
+)
+
+// Pick says how Claim chooses among candidates.
+type Pick string
+
+// The ways to pick.
+const (
+	PickLeast Pick = "least" // the least load; the earlier of equals
+	PickFirst Pick = "first" // the first that stays within Soft, else as PickLeast
+)
+
+// Candidate is an instance that a claim may land on. The step checks that it is
+// still of this incarnation, without mark, seal or loss, below Hard after the claim, and of an
+// ordinal that no plan that may still be served takes away.
+type Candidate struct {
+	Instance    string
+	Incarnation string
+}
+
+// ClaimRequest asks for a home for a room.
+type ClaimRequest struct {
+	Room       string
+	Expected   int // participants; counts as reservation at once
+	Settings   string
+	Labels     map[string]string
+	Pick       Pick
+	Soft       int         // load up to which PickFirst fills; 0 = no limit
+	Hard       int         // load that is never exceeded; 0 = no limit
+	Candidates []Candidate // in order of preference
+}
+
+// Cause says why a pin ends.
+type Cause string
+
+// The causes, each with the condition that End checks besides the epoch.
+const (
+	CauseRefused  Cause = "refused"  // the instance refused the create: state is creating
+	CauseTeardown Cause = "teardown" // the application's word: none (Epoch 0 = any)
+	CauseGone     Cause = "gone"     // not there in a look: Since is before Begin
+	CauseExpired  Cause = "expired"  // nobody in it: live, and LastSeen longer ago than TTL
+	CauseLost     Cause = "lost"     // its incarnation is lost (set by Store.Lost)
+	CauseReborn   Cause = "reborn"   // its incarnation is over (set by Store.Rebirth)
+)
+
+// EndRequest asks for the end of a pin.
+type EndRequest struct {
+	Room  string
+	Epoch Epoch
+	Cause Cause
+	Begin PoolTime      // of the look, for CauseGone
+	TTL   time.Duration // for CauseExpired
+}
+
+// Tombstone is a room that has ended: if a look finds it, it is to be destroyed.
+type Tombstone struct {
+	Room  string
+	Epoch Epoch
+	Cause Cause
+	Ended PoolTime
+}
+
+// Adoption is a room of ours that was seen on an instance.
+type Adoption struct {
+	Room     string
+	Epoch    Epoch
+	Expected int
+	Settings string
+	Labels   map[string]string
+}
+
+// AdoptOutcome says what Adopt did with a room.
+type AdoptOutcome string
+
+// The outcomes of Adopt.
+const (
+	Adopted    AdoptOutcome = "adopted"    // it has a pin now (it replaced one of an earlier epoch, if any)
+	Known      AdoptOutcome = "known"      // exactly this pin was there
+	Ended      AdoptOutcome = "ended"      // a tombstone of this or a later epoch
+	Contradict AdoptOutcome = "contradict" // a pin of this epoch elsewhere, or of a later one
+)
+
+// AdoptResult is the outcome for one room, in the order asked.
+type AdoptResult struct {
+	Room    string
+	Epoch   Epoch
+	Outcome AdoptOutcome
+	Pin     Pin // that stands, for Adopted, Known and Contradict
+}
+
+// Reservation is what is left to be reckoned with of a pin's expected participants.
+type Reservation struct {
+	Room  string
+	Epoch Epoch
+	Left  int
+}
+
+// LookReport is the outcome of one look at one instance.
+type LookReport struct {
+	Instance string
+	Ordinal  int
+	Address  string
+	Listed   bool     // by the reporting broker's finder, now
+	Begin    PoolTime // when the look began
+
+	// Fault is set for a failed look; all below but Advice and Answered is ignored then.
+	Fault  Fault
+	Advice string
+
+	Incarnation  string
+	Sessions     int
+	Participants int
+	Rooms        int
+	StringIDs    bool
+	Vacant       bool          // nobody there, in the sense of emptyWhen
+	Reserve      []Reservation // pins whose reservation has changed; others stay
+
+	// Answered: the instance's rooms are known in this term (they were listed by this look, or
+	// remembered by this broker from an earlier one).
+	Answered bool
+}
+
+// MarkRequest sets a mark.
+type MarkRequest struct {
+	Owner  Owner
+	Reason string
+	Grace  time.Duration // 0 = no deadline
+}
+
+// Plan is a stored scaling decision. Body is the scaler's own; the store reads of it only what stands beside it.
+type Plan struct {
+	Version   int64
+	Desired   int
+	Target    int    // sessions per instance; 0 = not said
+	EmptyWhen string // "sessions" or "rooms"; "" = not said
+	Body      []byte
+	StoredAt  PoolTime
+	// Guard: while the pool's clock is before GuardUntil, ordinals at or above Guard
+	// take no room although they are below Desired, because a lower number may still be served.
+	Guard      int
+	GuardUntil PoolTime
+}
+
+// PlanUpdate is a scaling decision to be stored.
+type PlanUpdate struct {
+	IfVersion int64
+	Desired   int
+	Target    int
+	EmptyWhen string
+	Body      []byte
+	Seal      []SealRequest
+	Unseal    []string // instances whose release is provably off
+	// GuardFor: when Desired rises, the number before it stays the limit for new rooms for so long; of
+	// several such limits the lowest holds until the last has run out.
+	GuardFor time.Duration
+}
+
+// SealRequest names an instance that a lower number takes away.
+type SealRequest struct {
+	Instance    string
+	Incarnation string // "" for one that never answered
+	Occupied    bool   // X is over: pins do not hinder
+}
+
+// Demand is what was refused for want of capacity within DemandTTL, each room once.
+type Demand struct {
+	Rooms        int
+	Participants int
+}
+
+// Facts is everything but the pins, at one moment.
+type Facts struct {
+	StoreState
+	Instances []Instance // by ordinal, then name
+	Plan      Plan       // Version 0: none
+	Demand    Demand
+}
+
+// Assertion is what a broker remembers of the term before.
+type Assertion struct {
+	Floor     int
+	Instances []AssertedInstance
+}
+
+// AssertedInstance is one remembered instance. Marks carry the time they have left
+// in Grace and what has passed in Elapsed.
+type AssertedInstance struct {
+	Name        string
+	Ordinal     int
+	Address     string
+	Incarnation string
+	Marks       []AssertedMark
+	Released    bool
+	Lost        bool
+}
+
+// AssertedMark is a remembered mark.
+type AssertedMark struct {
+	Owner   Owner
+	Reason  string
+	Grace   time.Duration // whole; 0 = no deadline
+	Elapsed time.Duration // of its life, as last seen
+}

@@ -1,0 +1,3 @@
+module github.com/roomscaler/roomscaler
+
+go 1.26.0
