@@ -189,6 +189,7 @@ const (
 	CodePoolNotFound        = "pool_not_found"
 	CodeRoomNotFound        = "room_not_found"
 	CodeInstanceNotFound    = "instance_not_found"
+	CodeMarkNotFound        = "mark_not_found"
 	CodeSettingsDiffer      = "settings_differ"
 	CodeNeverFits           = "never_fits"
 	CodeNoCapacity          = "no_capacity"
@@ -200,7 +201,10 @@ const (
 	CodeStoreUnavailable    = "store_unavailable"
 	CodeInstanceUnreachable = "instance_unreachable"
 	CodeInstanceRefused     = "instance_refused"
+	CodeTimeout             = "timeout" // the broker's own limit; the call may have taken effect
+	CodeStopping            = "stopping"
 	CodeInternal            = "internal"
+	CodeUnknown             = "unknown" // made by Client: the answer is not a broker's
 )
 
 // Problem is an error answer (RFC 9457, application/problem+json).
