@@ -1,0 +1,7 @@
+//go:build !linux
+
+package procs
+
+import "syscall"
+
+func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
