@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -152,6 +152,9 @@ func (o JanusOptions) withDefaults() JanusOptions {
 	return o
 }
 
+// portTaken is what Janus prints, once for each listener; it runs on without.
+var portTaken = regexp.MustCompile(`Couldn't start (admin/monitor )?webserver on port`)
+
 // ready asks with the secret, and checks the name: somebody else's Janus may have the port.
 func (j *Janus) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -163,7 +166,7 @@ func (j *Janus) ready(ctx context.Context) error {
 		}
 		return c.Close()
 	}
-	if strings.Contains(j.LogTail(1<<20), "Couldn't start webserver") {
+	if portTaken.MatchString(j.LogTail(1 << 20)) {
 		return errPortTaken
 	}
 	base := j.HTTPURL()
