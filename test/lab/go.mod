@@ -1,0 +1,19 @@
+module github.com/roomscaler/roomscaler/test/lab
+
+go 1.26.0
+
+replace github.com/roomscaler/roomscaler => ../..
+
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/kedacore/keda/v2 v2.21.0
+	golang.org/x/net v0.62.0
+	google.golang.org/grpc v1.85.0
+)
+
+require (
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260904194346-d0f1323225a4 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
