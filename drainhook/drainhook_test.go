@@ -27,6 +27,7 @@ type world struct {
 	localErr  error
 	doorErr   error
 	onShut    func(*world)
+	suspend   time.Duration // the machine stands still for so long, once
 
 	marked        bool
 	asked         []brokerapi.DrainRequest
@@ -104,6 +105,11 @@ func (w *world) DrainStatus(ctx context.Context, _, _, _ string, wait time.Durat
 }
 
 func (w *world) Sessions(context.Context) (int, error) {
+	w.mu.Lock()
+	stop := w.suspend
+	w.suspend = 0
+	w.mu.Unlock()
+	time.Sleep(stop)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sessions, w.localErr
@@ -227,6 +233,12 @@ func TestRun(t *testing.T) {
 		w := newWorld(0, 0)
 		w.brokerErr, w.localErr = errors.New("no route"), errors.New("timeout")
 		drain(t, t.Context(), w, time.Hour).want(t, drainhook.Expired, time.Hour, time.Hour+10*time.Second)
+	})
+	in("a machine that stood still ends nothing early", func(t *testing.T) {
+		w := newWorld(5, 2)
+		w.suspend = 3 * time.Hour
+		later(t, w, 3*time.Hour+30*time.Minute, none)
+		drain(t, t.Context(), w, time.Hour).want(t, drainhook.Drained, 3*time.Hour+30*time.Minute, 3*time.Hour+31*time.Minute)
 	})
 	in("a local server that dies ends it", func(t *testing.T) {
 		w := newWorld(5, 2)
