@@ -14,6 +14,7 @@ var (
 	ErrNeverFits        = errors.New("the room can never fit on one instance")
 	ErrSettingsDiffer   = errors.New("the room exists with other settings")
 	ErrStale            = errors.New("the directory has changed meanwhile") // a condition of a write did not hold; nothing was changed
+	ErrMarkNotFound     = errors.New("no mark of this owner on the instance")
 	ErrReleased         = errors.New("the instance is past its point of no return")
 	ErrVersion          = errors.New("the plan has another version")
 

@@ -72,8 +72,9 @@ type Store interface {
 	// ErrStale when there is no such pin.
 	Confirm(ctx context.Context, term Term, room string, epoch Epoch) (Pin, error)
 
-	// Lookup returns the room's pin, or ErrRoomNotFound. With touch it sets LastSeen. It
-	// needs no term: a store being rebuilt answers what it knows.
+	// Lookup returns the room's pin, or ErrRoomNotFound with the state. With touch it sets LastSeen. It
+	// needs no term: a store being rebuilt answers what it knows. Where a room is not found and
+	// the store has no valid term, that is ErrStoreLost: not knowing is not "not found".
 	Lookup(ctx context.Context, room string, touch bool) (Pin, StoreState, error)
 
 	// End removes a pin if r's condition holds, leaves a tombstone, and returns what it removed. ErrRoomNotFound
@@ -94,7 +95,8 @@ type Store interface {
 	Adopt(ctx context.Context, term Term, instance, incarnation string, rooms []Adoption) ([]AdoptResult, error)
 
 	// Record stores the outcome of a look. The look with the later begin wins; a failure
-	// never replaces facts, it only counts. An instance not known before becomes known.
+	// never replaces facts, it only counts; so does one that began before the last good look. A good look with the recorded
+	// begin is the same look told again, and replaces it. An instance not known before becomes known.
 	// A good look whose incarnation is not the recorded one is ErrStale, except when
 	// none is recorded yet: then it is taken, with the marks that are there.
 	// EmptySince is set (or kept) when the look says Vacant, began after every mark
