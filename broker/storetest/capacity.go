@@ -1,0 +1,3 @@
+package storetest
+
+func capacityClauses() []clause { return nil }

@@ -1,0 +1,3 @@
+package storetest
+
+func claimClauses() []clause { return nil }

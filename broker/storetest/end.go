@@ -1,0 +1,3 @@
+package storetest
+
+func endClauses() []clause { return nil }

@@ -1,0 +1,3 @@
+package storetest
+
+func factsClauses() []clause { return nil }

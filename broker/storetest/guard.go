@@ -1,0 +1,3 @@
+package storetest
+
+func guardClauses() []clause { return nil }

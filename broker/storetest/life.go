@@ -1,0 +1,3 @@
+package storetest
+
+func lifeClauses() []clause { return nil }

@@ -1,0 +1,3 @@
+package storetest
+
+func markClauses() []clause { return nil }

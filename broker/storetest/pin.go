@@ -1,0 +1,3 @@
+package storetest
+
+func pinClauses() []clause { return nil }

@@ -1,0 +1,3 @@
+package storetest
+
+func planClauses() []clause { return nil }

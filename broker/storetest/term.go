@@ -1,0 +1,3 @@
+package storetest
+
+func termClauses() []clause { return nil }
