@@ -36,12 +36,15 @@ type StoreState struct {
 // Each method is one atomic step; concurrent calls through any number of processes
 // have the effect of some order of them. Methods that take a term change nothing
 // and return ErrStoreLost or ErrTerm when that term is not the store's present one.
+// Without a term Facts is ErrStoreLost too, and so is Lookup of a room that is not there.
+// An instance that is not known is ErrInstanceNotFound, except to Record and Assert.
 // An answer that did not come is ErrStoreUnavailable: the effect is unknown.
 // Implementations hold no lock across I/O and keep no state of their own besides
 // connections.
 //
 // Every step first advances the pool's clock: now += min(wall - last wall, two
-// sweeps), never backwards; a step that was capped sets StoreState.Gap.
+// sweeps), never backwards; a step that was capped sets StoreState.Gap to the now it ends at.
+// A clock that is new starts at the wall clock. It keeps more than the milliseconds it shows.
 type Store interface {
 	// State returns the present term. ErrStoreLost when there is none.
 	State(ctx context.Context) (StoreState, error)
@@ -59,7 +62,8 @@ type Store interface {
 	Assert(ctx context.Context, term Term, a Assertion) error
 
 	// Finish ends Rebuilding if every known instance has answered in this term or is
-	// lost, and none has become known within hold. It returns the state after it.
+	// lost, and none has become known within hold. It returns the state after it. When
+	// Rebuilding ends, the floor rises as with Assert.
 	Finish(ctx context.Context, term Term, hold time.Duration) (StoreState, error)
 
 	// Claim returns the room's pin if it has one (Fresh false, whatever its
@@ -91,7 +95,8 @@ type Store interface {
 
 	// Adopt enters rooms seen on an instance without a pin. One is left out, with
 	// the reason, when a pin or a tombstone of the same or a later epoch stands against it, or the
-	// incarnation is not the instance's. The epoch counter rises to what was seen.
+	// incarnation is not the instance's (ErrStale, for all of them). A tombstone is asked before a
+	// contradicting pin. The epoch counter rises to what was seen. What is adopted is live and reserves Expected.
 	Adopt(ctx context.Context, term Term, instance, incarnation string, rooms []Adoption) ([]AdoptResult, error)
 
 	// Record stores the outcome of a look. The look with the later begin wins; a failure
@@ -100,7 +105,8 @@ type Store interface {
 	// A good look whose incarnation is not the recorded one is ErrStale, except when
 	// none is recorded yet: then it is taken, with the marks that are there.
 	// EmptySince is set (or kept) when the look says Vacant, began after every mark
-	// was set, and there is no pin; otherwise it becomes Never.
+	// was set, and there is no pin; otherwise it becomes Never. It is set to Begin. A pin that is
+	// made ends it too.
 	Record(ctx context.Context, term Term, r LookReport) (Instance, error)
 
 	// Rebirth replaces an instance's incarnation by a new one: the pins of the old one end and
@@ -133,6 +139,10 @@ type Store interface {
 	// plan of a term, below Floor) is stored only if every known, not lost, not released instance with an ordinal at or above it
 	// is named in Seal, with its incarnation, and has the scaler's mark or never answered, and has no pin unless Occupied; these
 	// become released in the same step. Otherwise *SealError. Unseal takes seals off instances below Desired.
+	// With a number that is not lower, instances at or above it are released if named, under the same conditions. A first plan
+	// below Floor is also refused ("floor") if an ordinal from Desired to Floor-1 is no known instance's. Refusals are by ordinal,
+	// then name; each instance is refused for the first of missing (not named), incarnation, mark, pins.
+	// Never answered means here: no life and no recorded incarnation.
 	PutPlan(ctx context.Context, term Term, u PlanUpdate) (Plan, error)
 }
 
