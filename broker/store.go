@@ -100,7 +100,7 @@ type Store interface {
 	Adopt(ctx context.Context, term Term, instance, incarnation string, rooms []Adoption) ([]AdoptResult, error)
 
 	// Record stores the outcome of a look. The look with the later begin wins; a failure
-	// never replaces facts, it only counts; so does one that began before the last good look. A good look with the recorded
+	// never replaces facts, it only counts; one that began before the last good look is ignored. A good look with the recorded
 	// begin is the same look told again, and replaces it. An instance not known before becomes known.
 	// A good look whose incarnation is not the recorded one is ErrStale, except when
 	// none is recorded yet: then it is taken, with the marks that are there.

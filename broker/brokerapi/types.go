@@ -201,8 +201,8 @@ const (
 	CodeStoreUnavailable    = "store_unavailable"
 	CodeInstanceUnreachable = "instance_unreachable"
 	CodeInstanceRefused     = "instance_refused"
-	CodeTimeout             = "timeout" // the broker's own limit; the call may have taken effect
-	CodeStopping            = "stopping"
+	CodeTimeout             = "timeout"   // the broker's own limit; the call may have taken effect
+	CodeNotReady            = "not_ready" // of /readyz
 	CodeInternal            = "internal"
 	CodeUnknown             = "unknown" // made by Client: the answer is not a broker's
 )
