@@ -1,0 +1,50 @@
+# Everything runs on a bare checkout with Go; the tools' versions are pinned in
+# .ci/tools. `make help` lists the targets.
+
+SHELL     := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MODULES   := . test/lab
+LAB       := bin/roomscaler-lab
+FUZZTIME  ?= 10s
+BENCHTIME ?= 1s
+DEMO      ?=
+
+# The race detector needs a C compiler; .ci/deps installs one where it may.
+RACE = $$(command -v gcc >/dev/null && echo -race || echo "no gcc: tests run without -race" >&2)
+
+.PHONY: all help build lab test lint fuzz bench demo demo-compare deps clean
+
+all: build test ## build and test
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the static binary, in bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+
+lab: ## the demo and load programs, in bin/
+	cd test/lab && CGO_ENABLED=0 go build -trimpath -o ../../bin/ ./cmd/...
+
+test: deps ## all tests, with the race detector, in random order
+	for m in $(MODULES); do (cd $$m && go test $(RACE) -shuffle=on ./...); done
+
+lint: ## gofmt, go vet and staticcheck
+	@.ci/lint $(MODULES)
+
+fuzz: ## each fuzzer for FUZZTIME (10s)
+	@.ci/fuzz $(FUZZTIME) $(MODULES)
+
+bench: ## all benchmarks; BENCHTIME=1x only runs each once
+	for m in $(MODULES); do (cd $$m && go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) ./...); done
+
+demo: deps build lab ## a pool of real Janus servers grows and shrinks under load; DEMO= for flags
+	$(LAB) demo $(DEMO)
+
+demo-compare: deps build lab ## the same beside a naive scaler that cuts rooms
+	$(LAB) demo --compare $(DEMO)
+
+deps: ## Debian's janus and redis-server, if this is root on a machine with apt
+	@.ci/deps
+
+clean: ## remove what the other targets made
+	rm -rf bin out
