@@ -36,7 +36,7 @@ type StoreState struct {
 // Each method is one atomic step; concurrent calls through any number of processes
 // have the effect of some order of them. Methods that take a term change nothing
 // and return ErrStoreLost or ErrTerm when that term is not the store's present one.
-// Without a term Facts is ErrStoreLost too, and so is Lookup of a room that is not there.
+// Without a term Facts is ErrStoreLost too.
 // An instance that is not known is ErrInstanceNotFound, except to Record and Assert.
 // An answer that did not come is ErrStoreUnavailable: the effect is unknown.
 // Implementations hold no lock across I/O and keep no state of their own besides
@@ -44,7 +44,7 @@ type StoreState struct {
 //
 // Every step first advances the pool's clock: now += min(wall - last wall, two
 // sweeps), never backwards; a step that was capped sets StoreState.Gap to the now it ends at.
-// A clock that is new starts at the wall clock. It keeps more than the milliseconds it shows.
+// A clock that is new starts at the wall clock. Many small steps lose no time.
 type Store interface {
 	// State returns the present term. ErrStoreLost when there is none.
 	State(ctx context.Context) (StoreState, error)
@@ -57,7 +57,8 @@ type Store interface {
 
 	// Assert tells a new term what a broker remembers of the one before. Repeating
 	// it, or another broker's doing so, changes nothing that is there, but for the
-	// longer of two remaining times and the greater floor. The floor becomes also at least
+	// longer of two remaining times and the greater floor. Marks and loss of another incarnation than the recorded
+	// one are left out. The floor becomes also at least
 	// the highest ordinal of a seal-free known instance + 1.
 	Assert(ctx context.Context, term Term, a Assertion) error
 
@@ -77,7 +78,7 @@ type Store interface {
 	Confirm(ctx context.Context, term Term, room string, epoch Epoch) (Pin, error)
 
 	// Lookup returns the room's pin, or ErrRoomNotFound with the state. With touch it sets LastSeen. It
-	// needs no term: a store being rebuilt answers what it knows. Where a room is not found and
+	// needs no term: a store being rebuilt answers what it knows. The phase is told with ErrRoomNotFound too; without a term it is Rebuilding. Where a room is not found and
 	// the store has no valid term, that is ErrStoreLost: not knowing is not "not found".
 	Lookup(ctx context.Context, room string, touch bool) (Pin, StoreState, error)
 
@@ -95,8 +96,8 @@ type Store interface {
 
 	// Adopt enters rooms seen on an instance without a pin. One is left out, with
 	// the reason, when a pin or a tombstone of the same or a later epoch stands against it, or the
-	// incarnation is not the instance's (ErrStale, for all of them). A tombstone is asked before a
-	// contradicting pin. The epoch counter rises to what was seen. What is adopted is live and reserves Expected.
+	// incarnation is not the instance's (ErrStale, for all of them). A pin is asked before a
+	// tombstone. A pin that is replaced ends with CauseGone. The epoch counter rises to what was seen. What is adopted is live and reserves Expected.
 	Adopt(ctx context.Context, term Term, instance, incarnation string, rooms []Adoption) ([]AdoptResult, error)
 
 	// Record stores the outcome of a look. The look with the later begin wins; a failure

@@ -33,7 +33,7 @@ func (d *data) clone() data {
 	for name, in := range d.instances {
 		facts := d.show(in)
 		facts.Pins, facts.Reserved = 0, 0
-		c.instances[name] = &instance{facts: facts}
+		c.instances[name] = &instance{facts: facts, known: in.known, tried: in.tried}
 	}
 	for _, p := range d.pins {
 		empty := c.instances[p.Instance].facts.EmptySince

@@ -25,16 +25,20 @@ func (s *Store) Record(_ context.Context, term broker.Term, r broker.LookReport)
 	f := &in.facts
 	if r.Listed {
 		f.Ordinal, f.Address, f.ListedAt = r.Ordinal, r.Address, now
+		if f.FirstSeen == broker.Never {
+			f.FirstSeen = now
+		}
 	}
 	f.Answered = f.Answered || r.Answered
 	switch {
-	case r.Begin <= f.LookBegin: // a later look has been recorded
+	case r.Begin < f.LookBegin: // a later look has been recorded
 	case r.Fault != "":
 		if f.Failures == 0 {
 			f.FaultSince = r.Begin
 		}
 		f.Fault, f.Advice = r.Fault, r.Advice
 		f.Failures++
+		in.tried = max(in.tried, r.Begin)
 	default:
 		s.recordGood(in, r)
 	}
@@ -47,7 +51,9 @@ func (d *data) recordGood(in *instance, r broker.LookReport) {
 	if f.Incarnation == "" && r.Incarnation != "" {
 		f.Incarnation, f.LifeSince = r.Incarnation, d.clock.pool()
 	}
-	f.Fault, f.FaultSince, f.Failures, f.Advice = "", broker.Never, 0, r.Advice
+	if r.Begin >= in.tried {
+		f.Fault, f.FaultSince, f.Failures, f.Advice = "", broker.Never, 0, r.Advice
+	}
 	f.LookBegin = r.Begin
 	f.Sessions, f.Participants, f.Rooms, f.StringIDs = r.Sessions, r.Participants, r.Rooms, r.StringIDs
 	for _, res := range r.Reserve {

@@ -57,6 +57,8 @@ type data struct {
 // counts in facts are kept up by bind and unbind; OldestPin only where it is shown.
 type instance struct {
 	facts  broker.Instance
+	known  broker.PoolTime // since when
+	tried  broker.PoolTime // begin of the latest failed look
 	rooms  ordered
 	oldest broker.PoolTime // of its pins; stale says that it must be sought anew
 	stale  bool
@@ -110,10 +112,10 @@ func (d *data) known(name string) (*instance, error) {
 
 // introduce makes an instance known.
 func (d *data) introduce(name string, ordinal int, address string) *instance {
-	in := &instance{facts: broker.Instance{
+	in := &instance{known: d.clock.pool(), tried: broker.Never, facts: broker.Instance{
 		Name: name, Ordinal: ordinal, Address: address,
 		LookBegin: broker.Never, EmptySince: broker.Never, OldestPin: broker.Never,
-		FirstSeen: d.clock.pool(), ListedAt: broker.Never, LifeSince: broker.Never, FaultSince: broker.Never,
+		FirstSeen: broker.Never, ListedAt: broker.Never, LifeSince: broker.Never, FaultSince: broker.Never,
 	}}
 	d.instances[name] = in
 	return in

@@ -30,17 +30,18 @@ func (s *Store) Confirm(_ context.Context, term broker.Term, room string, epoch 
 func (s *Store) Lookup(_ context.Context, room string, touch bool) (broker.Pin, broker.StoreState, error) {
 	now := s.begin()
 	defer s.mu.Unlock()
+	st := s.state()
+	if s.term == "" {
+		st.Phase = broker.Rebuilding
+	}
 	p, ok := s.pins[room]
-	switch {
-	case !ok && s.term == "":
-		return broker.Pin{}, broker.StoreState{}, broker.ErrStoreLost
-	case !ok:
-		return broker.Pin{}, s.state(), broker.ErrRoomNotFound
+	if !ok {
+		return broker.Pin{}, st, broker.ErrRoomNotFound
 	}
 	if touch {
 		p.LastSeen = now
 	}
-	return clonePin(p), s.state(), nil
+	return clonePin(p), st, nil
 }
 
 // End implements broker.Store.
@@ -139,14 +140,14 @@ func (d *data) adopt(in *instance, a broker.Adoption) broker.AdoptResult {
 	case pinned && have.Epoch == a.Epoch && have.Instance == in.facts.Name:
 		res.Outcome, res.Pin = broker.Known, clonePin(have)
 		return res
-	case d.tombs.stands(a.Room, a.Epoch, now):
-		res.Outcome = broker.Ended
-		return res
 	case pinned && have.Epoch >= a.Epoch:
 		res.Outcome, res.Pin = broker.Contradict, clonePin(have)
 		return res
+	case d.tombs.stands(a.Room, a.Epoch, now):
+		res.Outcome = broker.Ended
+		return res
 	case pinned:
-		d.unbind(have)
+		d.end(have, broker.CauseGone)
 	}
 	p := broker.Pin{
 		Room: a.Room, Instance: in.facts.Name, Incarnation: in.facts.Incarnation, Epoch: a.Epoch, State: broker.Live,

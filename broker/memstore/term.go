@@ -54,20 +54,24 @@ func (s *Store) Assert(_ context.Context, term broker.Term, a broker.Assertion) 
 
 // remember enters what a broker remembers of one instance where the store has nothing.
 func (d *data) remember(r broker.AssertedInstance) {
+	now := d.clock.pool()
 	in, ok := d.instances[r.Name]
 	if !ok {
 		in = d.introduce(r.Name, r.Ordinal, r.Address)
+		in.facts.FirstSeen, in.facts.ListedAt = now, now // else its being unlisted would have no beginning
 	}
-	now := d.clock.pool()
 	f := &in.facts
 	if f.Incarnation == "" && r.Incarnation != "" {
 		f.Incarnation, f.LifeSince = r.Incarnation, now
 	}
-	for _, m := range r.Marks {
-		d.assertMark(f, broker.Mark{Owner: m.Owner, Reason: m.Reason, Since: now - broker.PoolTime(m.Elapsed.Milliseconds()), Grace: m.Grace})
-	}
 	if r.Released && f.Seal == nil {
 		f.Seal = &broker.Seal{At: now}
+	}
+	if r.Incarnation != "" && r.Incarnation != f.Incarnation {
+		return
+	}
+	for _, m := range r.Marks {
+		d.assertMark(f, broker.Mark{Owner: m.Owner, Reason: m.Reason, Since: now - broker.PoolTime(m.Elapsed.Milliseconds()), Grace: m.Grace})
 	}
 	if r.Lost && f.Incarnation == r.Incarnation {
 		f.Lost = true
@@ -118,7 +122,7 @@ func (s *Store) Finish(_ context.Context, term broker.Term, hold time.Duration) 
 
 func (d *data) rebuilt(now broker.PoolTime, hold time.Duration) bool {
 	for _, in := range d.instances {
-		if !in.facts.Answered && !in.facts.Lost || now.Since(in.facts.FirstSeen) < hold {
+		if !in.facts.Answered && !in.facts.Lost || now.Since(in.known) < hold {
 			return false
 		}
 	}
