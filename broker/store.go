@@ -78,7 +78,7 @@ type Store interface {
 	Confirm(ctx context.Context, term Term, room string, epoch Epoch) (Pin, error)
 
 	// Lookup returns the room's pin, or ErrRoomNotFound with the state. With touch it sets LastSeen. It
-	// needs no term: a store being rebuilt answers what it knows. The phase is told with ErrRoomNotFound too; without a term it is Rebuilding. Where a room is not found and
+	// needs no term: a store being rebuilt answers what it knows. Where a room is not found and
 	// the store has no valid term, that is ErrStoreLost: not knowing is not "not found".
 	Lookup(ctx context.Context, room string, touch bool) (Pin, StoreState, error)
 

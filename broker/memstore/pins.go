@@ -30,18 +30,17 @@ func (s *Store) Confirm(_ context.Context, term broker.Term, room string, epoch 
 func (s *Store) Lookup(_ context.Context, room string, touch bool) (broker.Pin, broker.StoreState, error) {
 	now := s.begin()
 	defer s.mu.Unlock()
-	st := s.state()
-	if s.term == "" {
-		st.Phase = broker.Rebuilding
-	}
 	p, ok := s.pins[room]
-	if !ok {
-		return broker.Pin{}, st, broker.ErrRoomNotFound
+	switch {
+	case !ok && s.term == "":
+		return broker.Pin{}, broker.StoreState{}, broker.ErrStoreLost
+	case !ok:
+		return broker.Pin{}, s.state(), broker.ErrRoomNotFound
 	}
 	if touch {
 		p.LastSeen = now
 	}
-	return clonePin(p), st, nil
+	return clonePin(p), s.state(), nil
 }
 
 // End implements broker.Store.
