@@ -12,6 +12,7 @@ require (
 )
 
 require (
+	github.com/roomscaler/roomscaler v0.0.0-00010101000000-000000000000
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260904194346-d0f1323225a4 // indirect
