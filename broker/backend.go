@@ -76,9 +76,6 @@ type RoomSeen struct {
 	Viewers    int // Unknown unless asked for or surely zero
 }
 
-// Vacant reports whether surely nobody is in the room.
-func (r RoomSeen) Vacant() bool { return r.Publishers == 0 && r.Viewers == 0 }
-
 // Occupancy is who is in one room.
 type Occupancy struct {
 	Exists     bool
