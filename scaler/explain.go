@@ -1,0 +1,66 @@
+package scaler
+
+import "fmt"
+
+// Rule names the step of the law that decided.
+type Rule string
+
+// The rules.
+const (
+	RuleRise     Rule = "rise"     // the load needs more instances
+	RuleAdopt    Rule = "adopt"    // instances stand above the number that nobody has released
+	RuleSteady   Rule = "steady"   // the number is what the load needs
+	RuleCooldown Rule = "cooldown" // the load needs fewer, but not for long enough
+	RuleFloor    Rule = "floor"    // fewer are needed, but the highest may not go
+	RuleMaximum  Rule = "maximum"  // the load needs more than may be
+	RuleLower    Rule = "lower"    // the highest are released
+)
+
+// Why holds every step of the law, so that a number can be explained.
+type Why struct {
+	Rule        Rule   `json:"rule"`
+	Previous    int    `json:"previous"`     // R: the stored number before
+	PerInstance int    `json:"per_instance"` // T
+	Load        int    `json:"load"`         // N, reservations included
+	Queued      int    `json:"queued"`       // q
+	Spare       int    `json:"spare"`        // H
+	Unknown     int    `json:"unknown"`      // instances without fresh data
+	Replaced    int    `json:"replaced"`     // broken ordinals that are made up for
+	Blind       bool   `json:"blind,omitempty"`
+	Dload       int    `json:"d_load"`
+	Dslot       int    `json:"d_slot"`
+	Dnow        int    `json:"d_now"`
+	Dcool       int    `json:"d_cool"`
+	Floor       int    `json:"floor"` // F
+	FloorBy     string `json:"floor_by,omitempty"`
+	FloorWhy    string `json:"floor_why,omitempty"`
+	Minimum     int    `json:"minimum"`
+	Maximum     int    `json:"maximum"`
+	Desired     int    `json:"desired"`
+}
+
+func (w Why) String() string {
+	s := fmt.Sprintf("%d -> %d by %s: load %d + queued %d + spare %d at %d each need %d (capacity) and %d (free slots), now %d, cool-down %d, floor %d, bounds %d to %d",
+		w.Previous, w.Desired, w.Rule, w.Load, w.Queued, w.Spare, w.PerInstance, w.Dload, w.Dslot, w.Dnow, w.Dcool, w.Floor, w.Minimum, w.Maximum)
+	if w.FloorBy != "" {
+		s += fmt.Sprintf(" (%s: %s)", w.FloorBy, w.FloorWhy)
+	}
+	return s
+}
+
+// Risk is something an operator ought to know of a decision.
+type Risk struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+// The codes of risks.
+const (
+	RiskMaximum = "at_maximum"      // the load needs more instances than may be
+	RiskAbove   = "above_maximum"   // more instances are in use than may be; Kubernetes may cut them off
+	RiskBlind   = "blind"           // no instance in range has fresh data
+	RiskBroken  = "broken"          // broken instances beyond those that are replaced, or up to it
+	RiskGrace   = "grace_expired"   // an instance is let go with rooms on it
+	RiskRecord  = "record_unusable" // the history could not be read and starts anew
+	RiskRefused = "seal_refused"    // the store would not release an instance
+)

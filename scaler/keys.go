@@ -1,0 +1,119 @@
+package scaler
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// ourKeys are the keys of trigger metadata that ParseTarget reads.
+func ourKeys() []string {
+	return []string{
+		"pool", "targetSessionsPerInstance", "sessionMetric", "emptyWhen", "cooldownWindow", "drainGracePeriod",
+		"onGraceExpired", "spareSessions", "spareInstances", "emptyDwell", "releaseGuard", "staleAfter", "startTimeout",
+		"maxReplacements", "minInstances", "maxInstances",
+	}
+}
+
+// kedaKeys are KEDA's own keys of an external trigger: it passes them on with ours.
+func kedaKeys() []string { return []string{"scalerAddress", "enableTLS", "unsafeSsl"} }
+
+const fromEnv = "FromEnv"
+
+// reader takes values out of trigger metadata and keeps the first error.
+type reader struct {
+	values map[string]string // by our key
+	keys   map[string]string // our key -> the key as written
+	err    error
+}
+
+func newReader(metadata map[string]string) (*reader, error) {
+	r := &reader{values: map[string]string{}, keys: map[string]string{}}
+	kind := map[string]bool{} // true: ours
+	for _, k := range ourKeys() {
+		kind[k] = true
+	}
+	for _, k := range kedaKeys() {
+		kind[k] = false
+	}
+	written := make([]string, 0, len(metadata))
+	for k := range metadata {
+		written = append(written, k)
+	}
+	sort.Strings(written)
+	for _, k := range written {
+		stem := strings.TrimSuffix(k, fromEnv)
+		ours, known := kind[stem]
+		if !known {
+			return nil, &TargetError{clip(k), "is no key of this scaler" + advise(stem) + "; remove it or correct its name"}
+		}
+		if !ours {
+			continue
+		}
+		if other, twice := r.keys[stem]; twice {
+			return nil, &TargetError{k, "is given beside " + other + "; keep one of them"}
+		}
+		r.keys[stem], r.values[stem] = k, strings.TrimSpace(metadata[k])
+	}
+	return r, nil
+}
+
+func (r *reader) value(key string) (string, bool) {
+	v, ok := r.values[key]
+	return v, ok
+}
+
+func (r *reader) fail(key, want string) {
+	if r.err != nil {
+		return
+	}
+	if written, ok := r.keys[key]; ok {
+		key = written
+	}
+	r.err = &TargetError{key, want}
+}
+
+// advise names the key that was probably meant, or all of them.
+func advise(key string) string {
+	best, least := "", 4
+	for _, k := range ourKeys() {
+		if d := distance(strings.ToLower(clip(key)), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(" (did you mean %s?)", best)
+	}
+	return " (it knows " + strings.Join(ourKeys(), ", ") + ")"
+}
+
+// distance is the number of letters to change, add or remove between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		left := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			cost := left
+			if a[i] != b[j] {
+				cost = 1 + min(left, above, row[j])
+			}
+			left, row[j+1] = above, cost
+		}
+	}
+	return row[len(b)]
+}
+
+func quote(s string) string { return strconv.Quote(clip(s)) }
+
+func clip(s string) string {
+	if len(s) > 40 {
+		return strings.ToValidUTF8(s[:40], "") + "…"
+	}
+	return s
+}

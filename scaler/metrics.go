@@ -1,0 +1,105 @@
+package scaler
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The names of the scaler's metrics. Gauges carry pool, namespace and scaled_object.
+const (
+	metricDesired = "roomscaler_scaler_desired_instances"
+	metricNow     = "roomscaler_scaler_needed_instances"
+	metricCool    = "roomscaler_scaler_cooldown_instances"
+	metricFloor   = "roomscaler_scaler_floor_instances"
+	metricAge     = "roomscaler_scaler_decision_age_seconds"
+	metricAnswers = "roomscaler_scaler_answers_total"
+	metricLooks   = "roomscaler_scaler_looks_total"
+)
+
+// metrics counts what the scaler does, and shows the planners' views when it is read.
+type metrics struct {
+	scaler  *Scaler
+	answers *prometheus.CounterVec
+	looks   *prometheus.CounterVec
+
+	desired, now, cool, floor, age *prometheus.Desc
+}
+
+func newMetrics(r prometheus.Registerer, s *Scaler) (*metrics, error) {
+	gauge := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, []string{"pool", "namespace", "scaled_object"}, nil)
+	}
+	m := &metrics{
+		scaler: s,
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: metricAnswers, Help: "Answers to GetMetrics by outcome: value, unknown, taken, invalid or refused.",
+		}, []string{"outcome"}),
+		looks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: metricLooks, Help: "Looks at pools by outcome: stored, unchanged, held, contended or failed.",
+		}, []string{"outcome"}),
+		desired: gauge(metricDesired, "The stored number of instances, as last fetched."),
+		now:     gauge(metricNow, "The number of instances that the present load needs."),
+		cool:    gauge(metricCool, "The greatest number that the load needed within the cool-down window."),
+		floor:   gauge(metricFloor, "One more than the highest ordinal that may not go."),
+		age:     gauge(metricAge, "The time since the fetch of the stored number began."),
+	}
+	if r == nil {
+		return m, nil
+	}
+	return m, errors.Join(r.Register(m), r.Register(m.answers), r.Register(m.looks))
+}
+
+func (m *metrics) answered(err error) {
+	var (
+		target  *TargetError
+		taken   *takenError
+		unknown *unknownError
+	)
+	outcome := "refused"
+	switch {
+	case err == nil:
+		outcome = "value"
+	case errors.As(err, &unknown):
+		outcome = "unknown"
+	case errors.As(err, &taken):
+		outcome = "taken"
+	case errors.As(err, &target):
+		outcome = "invalid"
+	}
+	m.answers.WithLabelValues(outcome).Inc()
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.desired, m.now, m.cool, m.floor, m.age} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A planner without a view shows nothing, not 0.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.scaler.mu.Lock()
+	planners := make([]*planner, 0, len(m.scaler.planners))
+	for _, p := range m.scaler.planners {
+		planners = append(planners, p)
+	}
+	m.scaler.mu.Unlock()
+	for _, p := range planners {
+		p.mu.Lock()
+		v, pool := p.view, p.target.Pool
+		p.mu.Unlock()
+		if v.hold != nil || v.began.IsZero() {
+			continue
+		}
+		show := func(d *prometheus.Desc, n float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, pool, p.ref.Namespace, p.ref.Name)
+		}
+		show(m.desired, float64(v.desired))
+		show(m.now, float64(v.why.Dnow))
+		show(m.cool, float64(v.why.Dcool))
+		show(m.floor, float64(v.why.Floor))
+		show(m.age, time.Since(v.began).Seconds())
+	}
+}
