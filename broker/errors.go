@@ -34,7 +34,8 @@ var (
 	ErrRefused = errors.New("the instance refused")
 )
 
-// FaultError is a failed look or call at an instance, with the remedy. Whether the
+// FaultError is a failed look or call at an instance, with the remedy. A refusal that says nothing of the
+// instance's health (somebody is in the room) has no Fault. Whether the
 // call may have taken effect is said by errors.Is(err, ErrUncertain), the
 // opposite by errors.Is(err, ErrRefused).
 type FaultError struct {
@@ -44,8 +45,11 @@ type FaultError struct {
 }
 
 func (e *FaultError) Error() string {
-	if e.Err == nil {
+	switch {
+	case e.Err == nil:
 		return string(e.Fault) + ": " + e.Advice
+	case e.Fault == "":
+		return e.Err.Error()
 	}
 	return fmt.Sprintf("%s: %v", e.Fault, e.Err)
 }
