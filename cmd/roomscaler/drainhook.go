@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/roomscaler/roomscaler/broker"
+	"github.com/roomscaler/roomscaler/broker/brokerapi"
+	"github.com/roomscaler/roomscaler/broker/janus"
+	"github.com/roomscaler/roomscaler/drainhook"
+)
+
+// exitExpired is the exit code of a drain whose grace is over with somebody left.
+const exitExpired = 3
+
+// drainhookOptions are the flags of the subcommand drainhook.
+type drainhookOptions struct {
+	broker      string
+	brokerCA    string
+	tokenFile   string
+	pool        string
+	instance    string
+	grace       time.Duration
+	janusURL    string
+	janusSecret string
+}
+
+func drainhookCommand() *cobra.Command {
+	var o drainhookOptions
+	c := &cobra.Command{
+		Use:   "drainhook",
+		Short: "Hold this pod's end until its media server is empty (preStop)",
+		Long: `Marks this instance at the broker, so that no new room comes, and waits until its
+rooms have ended. Meant as preStop hook of the media server's container.
+
+A broker that is away or refuses does not end the wait: the local server's sessions
+decide meanwhile. Files are read anew when they are needed, and one that cannot be read does not end
+the wait either.
+
+Exit codes: 0 the instance is empty, or its server has ended; 1 the hook was
+interrupted; 2 a flag is wrong, and nothing was waited for; 3 the grace is over and it
+was not seen to be empty.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).With("component", "drainhook", "pool", o.pool, "instance", o.instance)
+			return o.run(c.Context(), log)
+		},
+	}
+	host, _ := os.Hostname() // without one the flag is needed, and validate says so
+	f := c.Flags()
+	f.StringVar(&o.broker, "broker", "http://127.0.0.1:8080", "URL of the broker")
+	f.StringVar(&o.brokerCA, "broker-ca", "", "PEM file of the authorities that sign the broker's certificate; default: the system's")
+	f.StringVar(&o.tokenFile, "broker-token-file", "", "file that holds the bearer token for the broker, of scope instance")
+	f.StringVar(&o.pool, "pool", "", "pool of this instance (required)")
+	f.StringVar(&o.instance, "instance", host, "name of this instance")
+	f.DurationVar(&o.grace, "drain-grace", time.Hour, "how long to hold at most; below terminationGracePeriodSeconds, with a margin for the server's own end")
+	f.StringVar(&o.janusURL, "janus-admin-url", "http://127.0.0.1:7088/admin", "admin API of the local Janus")
+	f.StringVar(&o.janusSecret, "janus-admin-secret-file", "", "file that holds its admin secret; default: the one that Janus comes with")
+	return c
+}
+
+func (o *drainhookOptions) validate() error {
+	if err := broker.CheckPool(o.pool); err != nil {
+		return wrongFlag(err)
+	}
+	if err := broker.CheckInstance(o.instance); err != nil {
+		return wrongFlag(err)
+	}
+	if o.grace <= 0 {
+		return errors.New("--drain-grace: must be above zero; give a duration such as 55m")
+	}
+	if _, err := brokerapi.NewClient(o.broker, nil, nil); err != nil {
+		return fmt.Errorf("--broker: %w", err)
+	}
+	u, err := url.Parse(o.janusURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("--janus-admin-url: give one such as http://127.0.0.1:7088/admin")
+	}
+	return nil
+}
+
+// wrongFlag says a core check's field as the flag of the same name.
+func wrongFlag(err error) error { return fmt.Errorf("--%w", err) }
+
+// run returns an *exitError for every way to end but an empty instance.
+func (o *drainhookOptions) run(ctx context.Context, log *slog.Logger) error {
+	if err := o.validate(); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	local := &localJanus{address: o.janusURL, secretFile: o.janusSecret, client: janus.NewClient(janus.DefaultSecret, "", nil)}
+	r, err := drainhook.Run(ctx, drainhook.Config{Pool: o.pool, Instance: o.instance, Grace: o.grace, Log: log}, &hookBroker{options: *o}, local)
+	if err != nil {
+		return &exitError{code: exitFailure, err: err}
+	}
+	held := r.Held.Round(time.Second)
+	switch r.Outcome {
+	case drainhook.Gone:
+		log.Warn("the local server has ended while it was drained, and its calls with it", "held", held)
+	case drainhook.Expired:
+		return &exitError{code: exitExpired, err: fmt.Errorf("the drain grace of %s is over and %s is not empty: rooms left %s, sessions left %s; they end with it",
+			o.grace, o.instance, orUnknown(r.Rooms), orUnknown(r.Sessions))}
+	default:
+		log.Info("the instance is empty", "held", held)
+	}
+	return nil
+}
+
+func orUnknown(n int) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return fmt.Sprint(n)
+}
+
+// hookBroker is a broker's client that is built when it is first needed, and again until
+// that succeeds: an unreadable file must not end the hook.
+type hookBroker struct {
+	options drainhookOptions
+	mu      sync.Mutex
+	client  *brokerapi.Client
+}
+
+func (b *hookBroker) Drain(ctx context.Context, pool, instance string, r brokerapi.DrainRequest) (brokerapi.Drain, error) {
+	c, err := b.get()
+	if err != nil {
+		return brokerapi.Drain{}, err
+	}
+	return c.Drain(ctx, pool, instance, r)
+}
+
+func (b *hookBroker) DrainStatus(ctx context.Context, pool, instance, owner string, wait time.Duration) (brokerapi.Drain, error) {
+	c, err := b.get()
+	if err != nil {
+		return brokerapi.Drain{}, err
+	}
+	return c.DrainStatus(ctx, pool, instance, owner, wait)
+}
+
+func (b *hookBroker) get() (*brokerapi.Client, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.client != nil {
+		return b.client, nil
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true}
+	if b.options.brokerCA != "" {
+		pem, err := os.ReadFile(b.options.brokerCA)
+		if err != nil {
+			return nil, fmt.Errorf("--broker-ca: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--broker-ca: %s holds no PEM certificate", b.options.brokerCA)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	c, err := brokerapi.NewClient(b.options.broker, b.token, &http.Client{Transport: transport})
+	if err != nil {
+		return nil, err
+	}
+	b.client = c
+	return c, nil
+}
+
+func (b *hookBroker) token() (string, error) {
+	if b.options.tokenFile == "" {
+		return "", nil
+	}
+	t, err := os.ReadFile(b.options.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--broker-token-file: %w", err)
+	}
+	return strings.TrimSpace(string(t)), nil
+}
+
+// localJanus is the Janus in this pod as the hook needs it.
+type localJanus struct {
+	address    string
+	secretFile string
+	client     *janus.Client
+}
+
+func (l *localJanus) Sessions(ctx context.Context) (int, error) {
+	if err := l.refresh(); err != nil {
+		return 0, err
+	}
+	n, err := l.client.Sessions(ctx, l.address)
+	var f *broker.FaultError
+	if errors.As(err, &f) && f.Fault == broker.FaultRefused {
+		err = fmt.Errorf("%w: %w", drainhook.ErrGone, err)
+	}
+	return n, err
+}
+
+func (l *localJanus) SetAccepting(ctx context.Context, accept bool) error {
+	if err := l.refresh(); err != nil {
+		return err
+	}
+	return l.client.SetAccepting(ctx, l.address, accept)
+}
+
+// refresh reads the secret anew: it may change while a drain holds for hours.
+func (l *localJanus) refresh() error {
+	if l.secretFile == "" {
+		return nil
+	}
+	secret, err := os.ReadFile(l.secretFile)
+	if err != nil {
+		return fmt.Errorf("--janus-admin-secret-file: %w", err)
+	}
+	l.client.SetSecrets(strings.TrimSpace(string(secret)), "")
+	return nil
+}
