@@ -25,10 +25,12 @@ type fakeServer struct {
 	marker   *broker.InstanceMark
 	rooms    map[broker.Epoch]*fakeRoom
 	sessions int
-	fault    broker.Fault // every call fails with it
-	late     bool         // creates take effect and are never answered
-	refuse   bool         // creates are refused
-	hide     bool         // rooms are left out of looks, not of questions by name
+	fault    broker.Fault  // every call fails with it
+	late     bool          // creates take effect and are never answered
+	slow     time.Duration // creates take so long
+	refuse   bool          // creates are refused
+	hide     bool          // rooms are left out of looks, not of questions by name
+	private  bool          // rooms may be hidden, and the look says so
 	creates  int
 }
 
@@ -109,7 +111,7 @@ func (p *fakePool) call(ctx context.Context, at broker.Target, fn func(*fakeServ
 
 func (p *fakePool) Look(ctx context.Context, at broker.Target, o broker.LookOptions) (l broker.Look, err error) {
 	err = p.call(ctx, at, func(s *fakeServer) error {
-		l = broker.Look{Marker: s.marker, Sessions: s.sessions, SessionTimeout: time.Minute, Complete: true, Handles: broker.Unknown}
+		l = broker.Look{Marker: s.marker, Sessions: s.sessions, SessionTimeout: time.Minute, Complete: !s.private, Handles: broker.Unknown}
 		know := o.Viewers || s.sessions == 0
 		if know {
 			l.Handles = 0
@@ -142,6 +144,9 @@ func (p *fakePool) Plant(ctx context.Context, at broker.Target, incarnation stri
 }
 
 func (p *fakePool) Create(ctx context.Context, at broker.Target, r broker.RoomSpec) error {
+	var slow time.Duration
+	p.at(at.Address, func(s *fakeServer) { slow = s.slow })
+	time.Sleep(slow)
 	late := false
 	err := p.call(ctx, at, func(s *fakeServer) error {
 		if s.refuse {
@@ -299,4 +304,13 @@ func (r *rig) instance(name string) broker.Instance {
 		r.t.Fatalf("instance %s: %v", name, err)
 	}
 	return in
+}
+
+func (r *rig) term() broker.Term {
+	r.t.Helper()
+	st, err := r.store.State(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return st.Term
 }

@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +87,66 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 		if err != nil || fresh || q.Instance.Name != p.Instance.Name || q.Pin.Epoch != p.Pin.Epoch {
 			t.Errorf("on %s, fresh %v, %v; want the pin of before", q.Instance.Name, fresh, err)
 		}
+		r.create("another") // the hung one does not hold the rebuild
+	})
+
+	bubble(t, "a broker that begins with an empty store knows all rooms when it takes the first", func(t *testing.T) {
+		pool := newFakePool("j-0", "j-1")
+		old := newRig(t, pool)
+		for i := range 10 {
+			pool.join(t, old.create(fmt.Sprintf("r%d", i)), 1, 0)
+		}
+		r := join(t, pool, &flaky{newStore()})
+		r.sweep(2)
+		for i := range 10 {
+			if _, fresh, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: fmt.Sprintf("r%d", i)}); err != nil || fresh {
+				t.Errorf("r%d: fresh %v, %v", i, fresh, err)
+			}
+		}
+	})
+
+	bubble(t, "an instance whose rooms may be hidden has not answered", func(t *testing.T) {
+		pool := newFakePool("j-0", "j-1")
+		pool.at("j-1", func(s *fakeServer) { s.private = true })
+		r := join(t, pool, &flaky{newStore()})
+		r.sweep(5)
+		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrRebuilding) {
+			t.Errorf("create: %v; want rebuilding", err)
+		}
+	})
+
+	bubble(t, "a released instance stays released", func(t *testing.T) {
+		pool := newFakePool("j-0", "j-1")
+		r := newRig(t, pool)
+		f, _ := r.Facts(t.Context())
+		if _, err := r.Drain(t.Context(), "j-1", broker.MarkRequest{Owner: broker.OwnerScaler}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.PutPlan(t.Context(), f.Term, broker.PlanUpdate{Desired: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.PutPlan(t.Context(), f.Term, broker.PlanUpdate{IfVersion: 1, Desired: 1, Seal: []broker.SealRequest{{Instance: "j-1", Incarnation: r.instance("j-1").Incarnation}}}); err != nil {
+			t.Fatal(err)
+		}
+		r.store.flush()
+		r.sweep(3)
+		if got := r.instance("j-1").State(); got != broker.StateReleased {
+			t.Errorf("%s; want released", got)
+		}
+	})
+
+	bubble(t, "a create that finds the store empty brings the next sweep forward", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		flushed := make(chan struct{})
+		var once sync.Once
+		go r.Run(ctx, func(broker.SweepReport) { once.Do(func() { r.store.flush(); close(flushed) }) })
+		<-flushed
+		_, _, _ = r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"})
+		time.Sleep(7500 * time.Millisecond) // the hold of one sweep, and some
+		r.create("r")
 	})
 
 	bubble(t, "one that hangs and that nobody remembers holds the rebuild, until it is fenced", func(t *testing.T) {

@@ -68,6 +68,21 @@ func TestG1_OneHome(t *testing.T) {
 		}
 	})
 
+	bubble(t, "the sweep leaves it alone while a create may be on its way", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		f, _ := r.Facts(t.Context())
+		pin, _, err := r.store.Claim(t.Context(), f.Term, broker.ClaimRequest{Room: "r", Candidates: []broker.Candidate{{Instance: "j-0", Incarnation: r.instance("j-0").Incarnation}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		r.Sweep(t.Context())
+		if p, err := r.Lookup(t.Context(), "r", false); err != nil || p.Pin.Epoch != pin.Epoch {
+			t.Errorf("%+v, %v; want the claim", p.Pin, err)
+		}
+	})
+
 	bubble(t, "or that the sweep ends, if nobody calls", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool)
@@ -137,6 +152,30 @@ func TestG1_OneHome(t *testing.T) {
 		if h := pool.homes("r"); len(h) != 0 {
 			t.Errorf("the room is still on %v", h)
 		}
+	})
+
+	bubble(t, "or at once, when its create is answered", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		pool.at("j-0", func(s *fakeServer) { s.slow = time.Second })
+		done := make(chan broker.Placed)
+		go func() {
+			p, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- p
+		}()
+		time.Sleep(time.Second / 2)
+		if err := r.DeleteRoom(t.Context(), "r", 0); err != nil {
+			t.Fatal(err)
+		}
+		p := <-done
+		pool.at("j-0", func(s *fakeServer) {
+			if len(s.rooms) != 1 || s.rooms[p.Pin.Epoch] == nil {
+				t.Errorf("%d rooms on the server, its pin is of epoch %d; want that room alone", len(s.rooms), p.Pin.Epoch)
+			}
+		})
 	})
 
 	bubble(t, "creates, teardowns and sweeps at once end with every room at its pin and nowhere else", func(t *testing.T) {
@@ -317,6 +356,17 @@ func TestCreateRoom(t *testing.T) {
 		if d := cmp.Diff(count, map[string]int{"j-0": 5, "j-1": 5, "j-2": 2}); d != "" {
 			t.Error(d)
 		}
+	})
+
+	bubble(t, "an instance that has just become free takes a room at once", func(t *testing.T) {
+		r := newRig(t, newFakePool("j-0"))
+		_, _ = r.Drain(t.Context(), "j-0", broker.MarkRequest{Owner: broker.OwnerOperator})
+		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrNoCapacity) {
+			t.Fatal(err)
+		}
+		_, _ = r.Facts(t.Context())                                               // so that the cached facts know of the mark
+		_, _ = r.store.Unmark(t.Context(), r.term(), "j-0", broker.OwnerOperator) // by another broker
+		r.create("r")
 	})
 
 	bubble(t, "never more than max-sessions, and then it says so and asks for more", func(t *testing.T) {

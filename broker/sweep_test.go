@@ -195,6 +195,23 @@ func TestExpiry(t *testing.T) {
 		})
 	}
 
+	bubble(t, "not while a ghost of who has just left may be somebody", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool, short)
+		p := r.create("r")
+		pool.join(t, p, 1, 0)
+		r.sweep(60)
+		pool.at("j-0", func(s *fakeServer) { s.sessions = 0; s.rooms[p.Pin.Epoch].publishers = 0 })
+		r.sweep(12)
+		if h := pool.homes("r"); len(h) != 1 {
+			t.Fatal("the room ended within a minute of its last person")
+		}
+		r.sweep(4)
+		if h := pool.homes("r"); len(h) != 0 {
+			t.Error("the room is still there")
+		}
+	})
+
 	bubble(t, "a lookup keeps it", func(t *testing.T) {
 		r := newRig(t, newFakePool("j-0"), short)
 		r.create("r")
