@@ -14,15 +14,15 @@ for i = 5, #ARGV, 4 do
     outcome = 'known'
     if pin.request == REQUEST then outcome = 'adopted' end
     record = pin_record(pin)
-  elseif ended and ended >= epoch then
-    outcome = 'ended'
   elseif pin and pin.epoch >= epoch then
     outcome, record = 'contradict', pin_record(pin)
+  elseif ended and ended >= epoch then
+    outcome = 'ended'
   else
     if pin then
       local other = inst
       if pin.instance ~= inst.name then other = get_instance(pin.instance) end
-      remove_pin(pin, other)
+      end_pin(pin, other, 'gone')
       if other and other ~= inst then save(other) end
     end
     record = put_pin({ room = room, instance = inst.name, incarnation = inst.incarnation, epoch = epoch, state = 'live', expected = expected,

@@ -17,15 +17,19 @@ for _ = 1, tonumber(ARGV[4]) do
   if not inst then
     inst = new_instance(name)
     inst.ordinal, inst.address = tonumber(ordinal), address
+    inst.listed = meta.now -- else its being unlisted would have no beginning
   end
   if inst.incarnation == '' and incarnation ~= '' then inst.incarnation, inst.life = incarnation, meta.now end
+  local same = incarnation == '' or inst.incarnation == incarnation
   if sealed ~= '' and not released(inst) then inst.sealed = meta.now end
   if fenced ~= '' and inst.incarnation == incarnation then inst.lost = '1' end
   for _ = 1, marks do
     local m = { owner = ARGV[at], reason = ARGV[at + 1], grace = ARGV[at + 2], since = math.max(0, meta.now - tonumber(ARGV[at + 3])) }
     at = at + 4
     local there = mark_of(inst, m.owner)
-    if not there then
+    if not same then
+      -- It was set on another incarnation.
+    elseif not there then
       table.insert(inst.marks, m)
     elseif remaining(m) > remaining(there) then
       there.since, there.grace = m.since, m.grace

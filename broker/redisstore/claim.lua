@@ -21,7 +21,6 @@ if plan[1] then
 end
 
 local best, best_load, settled
-local CHUNK = 500 -- what unpack may put on the stack at once is bounded
 for first = 9, #ARGV, 2 * CHUNK do
   local names = {}
   for i = first, math.min(#ARGV - 1, first + 2 * CHUNK - 2), 2 do table.insert(names, ARGV[i]) end

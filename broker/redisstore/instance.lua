@@ -72,7 +72,7 @@ end
 
 -- Ends all pins of an instance and returns them, rooms and records in turn.
 local function end_all(inst, cause, reply)
-  local rooms = rooms_of(inst.name)
+  local rooms = rooms_of(inst.name, '', -1)
   for i = 1, #rooms do
     local pin = get_pin(rooms[i])
     append(reply, { pin.room, pin_record(pin) })

@@ -61,8 +61,8 @@ local function entomb(pin, cause)
   bury(8)
 end
 
--- Takes a pin out. Its instance's counters are the caller's to save.
-local function remove_pin(pin, inst)
+-- Ends a pin and leaves its tombstone. Its instance's counters are the caller's to save.
+local function end_pin(pin, inst, cause)
   call('HDEL', PINS, pin.room)
   call('ZREM', ROOMS, pin.room)
   call('ZREM', HOMES, pin.instance .. SEP .. pin.room)
@@ -71,11 +71,6 @@ local function remove_pin(pin, inst)
     inst.pins = inst.pins - 1
     inst.reserved = inst.reserved - pin.reserved
   end
-end
-
--- Takes a pin out and leaves its tombstone.
-local function end_pin(pin, inst, cause)
-  remove_pin(pin, inst)
   entomb(pin, cause)
 end
 
@@ -88,6 +83,11 @@ local function last_end(room)
   return tonumber(epoch), request, pin
 end
 
-local function rooms_of(name)
-  return call('ZRANGEBYLEX', HOMES, '[' .. name .. SEP, '(' .. name .. AFTER_SEP)
+-- The names of an instance's rooms after a name, in order, at most n (-1: all).
+local function rooms_of(name, after, n)
+  local from = '[' .. name .. SEP
+  if after ~= '' then from = '(' .. name .. SEP .. after end
+  local homes = call('ZRANGEBYLEX', HOMES, from, '(' .. name .. AFTER_SEP, 'LIMIT', 0, n)
+  for i = 1, #homes do homes[i] = string.sub(homes[i], #name + 2) end
+  return homes
 end

@@ -11,6 +11,7 @@ local TERM, REQUEST = ARGV[1], ARGV[2]
 local call, format = redis.call, string.format
 local SEP, AFTER_SEP = '\31', '\32'
 local NEVER = -1
+local CHUNK = 500 -- unpack puts only so much on the stack
 
 local function num(n) return format('%.0f', n) end
 
