@@ -12,6 +12,9 @@ DEMO      ?=
 # The race detector needs a C compiler; .ci/deps installs one where it may.
 RACE = $$(command -v gcc >/dev/null && echo -race || echo "no gcc: tests run without -race" >&2)
 
+# Where git does not answer (no git, or a checkout of another user's), a build has no version.
+VCS = $$(git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+
 .PHONY: all help build lab test lint fuzz bench demo demo-compare deps clean
 
 all: build test ## build and test
@@ -20,10 +23,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the static binary, in bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build $(VCS) -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
 
 lab: ## the demo and load programs, in bin/
-	cd test/lab && CGO_ENABLED=0 go build -trimpath -o ../../bin/ ./cmd/...
+	cd test/lab && CGO_ENABLED=0 go build $(VCS) -trimpath -o ../../bin/ ./cmd/...
 
 test: deps ## all tests, with the race detector, in random order
 	for m in $(MODULES); do (cd $$m && go test $(RACE) -shuffle=on ./...); done
