@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/roomscaler/roomscaler/broker"
@@ -248,4 +250,10 @@ func (k *kit) tombstones(i int) []broker.Tombstone {
 	out, err := k.Store.Tombstones(k.ctx, name(i))
 	k.noError("Tombstones", err)
 	return out
+}
+
+// byRoom sorts pins whose order the contract leaves open.
+func byRoom(pins []broker.Pin) []broker.Pin {
+	slices.SortFunc(pins, func(a, b broker.Pin) int { return cmp.Compare(a.Room, b.Room) })
+	return pins
 }

@@ -1,3 +1,0 @@
-package storetest
-
-func factsClauses() []clause { return nil }
