@@ -28,15 +28,15 @@ type lives struct {
 // take is get for a look: it also takes off the note that a private room was made, so that only one made from
 // now on, or put back, counts for the next look.
 func (l *lives) take(address string) (life, bool) {
-	k, fresh := l.get(address)
-	if k.private {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		now := l.known[address]
-		now.private = false
-		l.known[address] = now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k, there := l.known[address]
+	if there {
+		kept := k
+		kept.private = false
+		l.known[address] = kept
 	}
-	return k, fresh
+	return k, time.Since(k.learned) < lifeTTL
 }
 
 // get returns what is known of an address and whether it is fresh.

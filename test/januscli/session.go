@@ -19,14 +19,19 @@ type Options struct {
 	HTTP      *http.Client // default http.DefaultClient; it must not time out before a long poll does (30 s)
 }
 
-// Session is one client session with one videoroom handle. Its methods may be called from any
+// Session is one handle at the videoroom and the client session that it belongs to. Its methods may be called from any
 // goroutine; those that wait for an event wait their turn.
 type Session struct {
-	url    string // of the Janus API, without the session
-	o      Options
-	id     uint64
+	*session
 	handle uint64
-	turn   atomic.Int64
+}
+
+// session is what the handles of one session share.
+type session struct {
+	url  string // of the Janus API, without the session
+	o    Options
+	id   uint64
+	turn atomic.Int64
 
 	polling sync.Mutex
 	events  []event // received and not yet asked for; under polling
@@ -45,18 +50,26 @@ func Open(ctx context.Context, url string, o Options) (*Session, error) {
 	if o.HTTP == nil {
 		o.HTTP = http.DefaultClient
 	}
-	s := &Session{url: url, o: o}
+	s := &Session{session: &session{url: url, o: o}}
 	r, err := s.post(ctx, url, map[string]any{"janus": "create"})
 	if err != nil {
 		return nil, fmt.Errorf("create a session: %w", err)
 	}
 	s.id = r.Data.ID
-	r, err = s.post(ctx, s.path(), map[string]any{"janus": "attach", "plugin": "janus.plugin.videoroom"})
+	attached, err := s.Attach(ctx)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("attach to the videoroom: %w", err), s.Close(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
-	s.handle = r.Data.ID
-	return s, nil
+	return attached, nil
+}
+
+// Attach returns one more handle of the same session, which can be in another room.
+func (s *Session) Attach(ctx context.Context) (*Session, error) {
+	r, err := s.post(ctx, s.path(), map[string]any{"janus": "attach", "plugin": "janus.plugin.videoroom"})
+	if err != nil {
+		return nil, fmt.Errorf("attach to the videoroom: %w", err)
+	}
+	return &Session{session: s.session, handle: r.Data.ID}, nil
 }
 
 // ID returns the session's id as the admin API lists it.
@@ -134,7 +147,7 @@ type event struct {
 	} `json:"plugindata"`
 }
 
-func (s *Session) path() string { return s.url + "/" + strconv.FormatUint(s.id, 10) }
+func (s *session) path() string { return s.url + "/" + strconv.FormatUint(s.id, 10) }
 
 func (s *Session) message(ctx context.Context, body map[string]any) (event, error) {
 	return s.post(ctx, s.path()+"/"+strconv.FormatUint(s.handle, 10), map[string]any{"janus": "message", "body": body})
@@ -164,7 +177,7 @@ func (s *Session) await(ctx context.Context, request map[string]any) error {
 }
 
 // poll takes the events that have come, or waits up to 30 s for one.
-func (s *Session) poll(ctx context.Context) ([]event, error) {
+func (s *session) poll(ctx context.Context) ([]event, error) {
 	url := s.path() + "?maxev=10"
 	if s.o.APISecret != "" {
 		url += "&apisecret=" + s.o.APISecret
@@ -180,7 +193,7 @@ func (s *Session) poll(ctx context.Context) ([]event, error) {
 	return events, nil
 }
 
-func (s *Session) post(ctx context.Context, url string, body map[string]any) (event, error) {
+func (s *session) post(ctx context.Context, url string, body map[string]any) (event, error) {
 	body["transaction"] = "t" + strconv.FormatInt(s.turn.Add(1), 10)
 	if s.o.APISecret != "" {
 		body["apisecret"] = s.o.APISecret
@@ -200,7 +213,7 @@ func (s *Session) post(ctx context.Context, url string, body map[string]any) (ev
 	return e, e.refusal()
 }
 
-func (s *Session) do(req *http.Request, into any) error {
+func (s *session) do(req *http.Request, into any) error {
 	resp, err := s.o.HTTP.Do(req)
 	if err != nil {
 		return err
