@@ -17,7 +17,7 @@ for _ = 1, tonumber(ARGV[4]) do
   if not inst then
     inst = new_instance(name)
     inst.ordinal, inst.address = tonumber(ordinal), address
-    inst.listed = meta.now -- else its being unlisted would have no beginning
+    inst.first, inst.listed = meta.now, meta.now -- else its being unlisted would have no beginning
   end
   if inst.incarnation == '' and incarnation ~= '' then inst.incarnation, inst.life = incarnation, meta.now end
   local same = incarnation == '' or inst.incarnation == incarnation

@@ -26,9 +26,9 @@
 // # Retries
 //
 // The client may send a step again when its answer was lost, so each can be applied
-// twice without harm. Each call carries a nonce. A claim, an adoption, an end, a fence, a rebirth, a
-// failed look and a plan store it with what they did; the same call again gets the same answer.
-// The others are repeatable as they are; Forget may then answer ErrInstanceNotFound.
+// twice with the answer and the effect of once. Each call carries a nonce. A claim, an adoption, an
+// end, a fence, a rebirth, a forgetting, a failed look and a plan store it with what they did, so that
+// the step knows its own work again. The others are repeatable as they are.
 //
 // # Rights
 //

@@ -6,7 +6,7 @@ if meta.phase == 'rebuilding' then
   local records = call('HVALS', INSTANCES)
   for i = 1, #records do
     local inst = parse_instance('', records[i])
-    if inst.lost == '' and inst.answered == '' or meta.now - inst.first < hold then over = false end
+    if inst.lost == '' and inst.answered == '' or meta.now - inst.known < hold then over = false end
   end
   if over then
     meta.phase = 'ready'

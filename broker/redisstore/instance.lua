@@ -4,9 +4,9 @@
 -- four fields each.
 local INSTANCE = { 'incarnation', 'ordinal', 'sessions', 'reserved', 'pins', 'block', 'address', 'participants', 'rooms', 'strings',
   'look', 'empty', 'first', 'listed', 'life', 'fault', 'advice', 'faulted', 'failures', 'version', 'sealed', 'lost', 'answered',
-  'request', 'fence' }
+  'known', 'tried', 'request', 'fence' }
 local INSTANCE_NUMBERS = { ordinal = true, sessions = true, reserved = true, pins = true, participants = true, rooms = true, look = true,
-  empty = true, first = true, listed = true, life = true, faulted = true, failures = true, version = true, sealed = true }
+  empty = true, first = true, listed = true, life = true, faulted = true, failures = true, version = true, sealed = true, known = true, tried = true }
 
 local function parse_instance(name, record)
   local values, n = split(record)
@@ -29,8 +29,8 @@ end
 -- An instance that becomes known now.
 local function new_instance(name)
   return { name = name, marks = {}, incarnation = '', ordinal = 0, sessions = 0, reserved = 0, pins = 0, block = '', address = '', participants = 0,
-    rooms = 0, strings = '', look = NEVER, empty = NEVER, first = meta.now, listed = NEVER, life = NEVER, fault = '', advice = '', faulted = NEVER,
-    failures = 0, version = 0, sealed = NEVER, lost = '', answered = '', request = '', fence = '' }
+    rooms = 0, strings = '', look = NEVER, empty = NEVER, first = NEVER, listed = NEVER, life = NEVER, fault = '', advice = '', faulted = NEVER,
+    failures = 0, version = 0, sealed = NEVER, lost = '', answered = '', known = meta.now, tried = NEVER, request = '', fence = '' }
 end
 
 local function released(inst) return inst.sealed ~= NEVER end

@@ -8,7 +8,10 @@ local known = get_instance(ARGV[3])
 local inst = known or new_instance(ARGV[3])
 if fault == '' and inst.incarnation ~= '' and inst.incarnation ~= ARGV[11] then return { 'stale' } end
 if not known or ARGV[6] ~= '' then inst.ordinal, inst.address = tonumber(ARGV[4]), ARGV[5] end
-if ARGV[6] ~= '' then inst.listed = meta.now end
+if ARGV[6] ~= '' then
+  inst.listed = meta.now
+  if inst.first == NEVER then inst.first = meta.now end
+end
 if ARGV[10] ~= '' then inst.answered = '1' end
 
 if begin < inst.look then return instance_reply(inst) end
@@ -16,14 +19,17 @@ if fault ~= '' then
   if inst.request ~= REQUEST then
     inst.request = REQUEST
     if inst.failures == 0 then inst.faulted = begin end
-    inst.failures, inst.fault, inst.advice = inst.failures + 1, fault, ARGV[9]
+    inst.failures, inst.fault, inst.advice, inst.tried = inst.failures + 1, fault, ARGV[9], math.max(inst.tried, begin)
   end
   return instance_reply(inst)
 end
 
 if inst.incarnation == '' and ARGV[11] ~= '' then inst.incarnation, inst.life = ARGV[11], meta.now end
 inst.look, inst.sessions, inst.participants, inst.rooms, inst.strings = begin, tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14]), ARGV[15]
-inst.fault, inst.advice, inst.faulted, inst.failures = '', ARGV[9], NEVER, 0
+-- A failure that began later than this look stands.
+if begin >= inst.tried then
+  inst.fault, inst.advice, inst.faulted, inst.failures = '', ARGV[9], NEVER, 0
+end
 for i = 17, #ARGV, 3 do
   local pin = get_pin(ARGV[i])
   if pin and num(pin.epoch) == ARGV[i + 1] and pin.instance == inst.name then

@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +36,9 @@ func readReply(doing string, answer []string) (reply, error) {
 		if r.bad || len(e.Refusals) == 0 {
 			return reply{}, unreadable(doing, "a refusal")
 		}
+		slices.SortStableFunc(e.Refusals, func(a, b broker.SealRefusal) int {
+			return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Instance, b.Instance))
+		})
 		return reply{}, e
 	case "noinfo":
 		return reply{}, noInfo(doing, r.text())
@@ -155,8 +160,10 @@ func (r *reply) instance() broker.Instance {
 		in.Seal = &broker.Seal{Version: version, At: sealed}
 	}
 	in.Lost, in.Answered = v.flag(), v.flag()
-	v.raw() // the request of the last failed look
-	v.raw() // the request that ended a life
+	v.time() // since when it is known
+	v.time() // begin of the last failed look
+	v.raw()  // the request of that
+	v.raw()  // the request that ended a life
 	for len(v.fields) > 0 && !v.bad {
 		in.Marks = append(in.Marks, broker.Mark{
 			Owner: broker.Owner(v.text()), Since: v.time(), Grace: time.Duration(v.int64()), Reason: v.text(),

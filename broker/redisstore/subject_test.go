@@ -57,10 +57,14 @@ func (m *mini) advance(d time.Duration) {
 	m.SetTime(m.now)
 }
 
-func openMini(t *testing.T) storetest.Subject {
+func openMini(t *testing.T) storetest.Subject { return subjectOf(t, startMini(t)) }
+
+func subjectOf(t *testing.T, m *mini, hooks ...redis.Hook) storetest.Subject {
 	t.Helper()
-	m := startMini(t)
 	client := redis.NewClient(&redis.Options{Addr: m.Addr(), Protocol: 2, DisableIdentity: true})
+	for _, h := range hooks {
+		client.AddHook(h)
+	}
 	return storetest.Subject{
 		Store:   newStore(t, client),
 		Advance: m.advance,
