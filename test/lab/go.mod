@@ -7,8 +7,14 @@ replace github.com/roomscaler/roomscaler => ../..
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/kedacore/keda/v2 v2.21.0
+	github.com/spf13/cobra v1.10.2
 	golang.org/x/net v0.62.0
 	google.golang.org/grpc v1.85.0
+)
+
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
 )
 
 require (
