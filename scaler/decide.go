@@ -216,6 +216,9 @@ func (l *law) cool(w Why) int {
 	if w.Blind {
 		sample = max(sample, l.r)
 	}
+	if w.Floor > l.r {
+		sample = max(sample, w.Floor) // what somebody has started is not undone at once
+	}
 	n.Peaks = pushPeak(n.Peaks, l.now, sample, window)
 	return n.Peaks[0].N
 }

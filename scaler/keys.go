@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"fmt"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func newReader(metadata map[string]string) (*reader, error) {
 		stem := strings.TrimSuffix(k, fromEnv)
 		ours, known := kind[stem]
 		if !known {
-			return nil, &TargetError{clip(k), "is no key of this scaler" + advise(stem) + "; remove it or correct its name"}
+			return nil, &TargetError{shown(k), "is no key of this scaler" + advise(stem) + "; remove it or correct its name"}
 		}
 		if !ours {
 			continue
@@ -107,6 +108,16 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+var plainKey = regexp.MustCompile(`^[-A-Za-z0-9_./]{1,40}$`)
+
+// shown returns a key as it is written in an error: in one line, and not without end.
+func shown(key string) string {
+	if plainKey.MatchString(key) {
+		return key
+	}
+	return quote(key)
 }
 
 func quote(s string) string { return strconv.Quote(clip(s)) }

@@ -52,6 +52,8 @@ type view struct {
 	desired int       // as stored
 	idle    bool      // it is 0, and everything has been released
 	began   time.Time // when the fetch of it began; zero: never
+	term    string
+	version int64 // of the plan
 	why     Why
 }
 
@@ -111,6 +113,17 @@ func (p *planner) publish(pool string, v view) {
 	p.view = v
 }
 
+// outdates reports whether the facts are older than what may still be answered.
+func (p *planner) outdates(f brokerapi.PoolFacts) bool {
+	version := int64(0)
+	if f.Plan != nil {
+		version = f.Plan.Version
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.view.term == f.Term && version < p.view.version && time.Since(p.view.began) < ServeTTL
+}
+
 // done notes how a look ended.
 func (p *planner) done(err error) {
 	p.mu.Lock()
@@ -157,6 +170,9 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 		p.heldBy(pool, err)
 		return lookFailed, false, fmt.Errorf("fetch the facts of pool %s: %w", pool, err)
 	}
+	if p.outdates(facts) {
+		return lookFailed, false, fmt.Errorf("fetch the facts of pool %s: the broker told of an older plan than is stored", pool)
+	}
 	d := Decide(Input{Facts: facts, Ref: p.ref, Target: target, Silent: silent, Refused: *refused})
 	switch d.Hold {
 	case HoldTaken:
@@ -170,7 +186,7 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 	case HoldNone:
 	}
 	if facts.Plan != nil && facts.Plan.Version > 0 {
-		p.publish(pool, view{desired: facts.Plan.Desired, idle: idle(facts), began: began, why: d.Why})
+		p.publish(pool, view{desired: facts.Plan.Desired, idle: idle(facts), began: began, term: facts.Term, version: d.IfVersion, why: d.Why})
 	}
 	p.mark(ctx, log, pool, d)
 	if !d.Store {
@@ -193,7 +209,7 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 		return lookFailed, false, fmt.Errorf("store a decision for pool %s: %w", pool, err)
 	}
 	// The number 0 can be stored only with everything released.
-	p.publish(pool, view{desired: plan.Desired, idle: plan.Desired == 0, began: began, why: d.Why})
+	p.publish(pool, view{desired: plan.Desired, idle: plan.Desired == 0, began: began, term: facts.Term, version: plan.Version, why: d.Why})
 	if d.Desired != d.Why.Previous {
 		log.Info("number of instances decided", "pool", pool, "desired", plan.Desired, "previous", d.Why.Previous, "why", d.Why.String())
 	}
