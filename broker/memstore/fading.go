@@ -86,12 +86,12 @@ func (d *demand) remove(room string) {
 	delete(d.rooms, room)
 }
 
-// forget drops what was refused DemandTTL ago. A room that was refused again since
+// forget drops what was refused longer than DemandTTL ago. A room that was refused again since
 // then has a later place in the line too.
 func (d *demand) forget(now broker.PoolTime) {
 	n := 0
-	for ; n < len(d.line) && now.Since(d.line[n].at) >= broker.DemandTTL; n++ {
-		if r, ok := d.rooms[d.line[n].room]; ok && now.Since(r.at) >= broker.DemandTTL {
+	for ; n < len(d.line) && now.Since(d.line[n].at) > broker.DemandTTL; n++ {
+		if r, ok := d.rooms[d.line[n].room]; ok && now.Since(r.at) > broker.DemandTTL {
 			d.remove(d.line[n].room)
 		}
 	}

@@ -28,3 +28,11 @@ func TestStore_WallClock(t *testing.T) {
 		return storetest.Subject{Store: memstore.New(memstore.Options{})}
 	})
 }
+
+func TestStore_Linearizable(t *testing.T) {
+	storetest.Linearizable(t, func(*testing.T) storetest.Subject {
+		return storetest.Subject{Store: memstore.New(memstore.Options{})}
+	}, 60)
+}
+
+func TestStore_SameAsItself(t *testing.T) { storetest.Same(t, open, open) }

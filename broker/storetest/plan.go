@@ -24,8 +24,8 @@ func planClauses() []clause {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got.Version <= 0 || got.StoredAt > k.now() || got.StoredAt == broker.Never || got.GuardUntil > got.StoredAt {
-				t.Errorf("got %+v, want a version, stored now, without guard", got)
+			if got.Version != 1 || got.StoredAt > k.now() || got.StoredAt == broker.Never || got.GuardUntil > got.StoredAt {
+				t.Errorf("got %+v, want version 1, stored now, without guard", got)
 			}
 			got.Body[0] = 'y'
 			if diff := cmp.Diff(want, k.facts().Plan); diff != "" {
@@ -38,8 +38,8 @@ func planClauses() []clause {
 			k.wantError("over a plan that is not there", err, broker.ErrVersion)
 			first := k.plan(2)
 			second := k.plan(3)
-			if second.Version <= first.Version {
-				t.Errorf("got version %d after %d, want a greater one", second.Version, first.Version)
+			if second.Version != first.Version+1 {
+				t.Errorf("got version %d after %d, want the next", second.Version, first.Version)
 			}
 			for _, v := range []int64{0, first.Version, second.Version + 1} {
 				_, err = k.Store.PutPlan(k.ctx, k.term, broker.PlanUpdate{IfVersion: v, Desired: 5})

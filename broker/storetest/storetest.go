@@ -7,7 +7,7 @@
 // Since. A room fits below Hard and Soft when the load after the claim is not greater.
 // The pool's clock starts near the wall clock's milliseconds, so that what is
 // remembered of a former term lies before it and is never taken for [broker.Never].
-// Lists without a stated order are compared
+// The first plan of a term has version 1, each further one the next. Lists without a stated order are compared
 // as sets.
 package storetest
 
