@@ -62,10 +62,10 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	verdicts := make([]verdict, len(worlds))
+	verdicts := make([]Verdict, len(worlds))
 	page := report.Page{Title: "Roomscaler: a pool of media servers that grows and shrinks with its rooms", Subtitle: about + ".", Settings: settings(o)}
 	for i, w := range worlds {
-		verdicts[i] = newVerdict(o, w.rec.result())
+		verdicts[i] = w.rec.verdict()
 		page.Runs = append(page.Runs, w.rec.page(verdicts[i]))
 	}
 	closeAll(worlds)
@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 }
 
 // conclude prints the verdicts, ours last.
-func conclude(o Options, verdicts []verdict, dir string, say func(string, ...any)) error {
+func conclude(o Options, verdicts []Verdict, dir string, say func(string, ...any)) error {
 	if o.Report != "" {
 		say("report: %s", o.Report)
 	}
@@ -84,17 +84,17 @@ func conclude(o Options, verdicts []verdict, dir string, say func(string, ...any
 	if ours.Others > 0 || ours.Refused > 0 {
 		say("also: %d rooms cut by other causes, %d never opened", ours.Others, ours.Refused)
 	}
-	for _, want := range ours.wants() {
+	for _, want := range ours.Wants() {
 		say("wanting: %s", want)
 	}
-	if !ours.ok() {
+	if !ours.Good() {
 		say("logs: %s", dir)
 	}
 	for _, v := range verdicts[1:] {
-		say("%s", v.line(true))
+		say("%s", v.Line(true))
 	}
-	say("%s", ours.line(false))
-	if !ours.ok() {
+	say("%s", ours.Line(false))
+	if !ours.Good() {
 		return ErrVerdict
 	}
 	return nil

@@ -212,54 +212,40 @@ func (w *world) phase(t float64) string {
 	return name
 }
 
-// result is what a run came to.
-type result struct {
-	Rooms     int
-	ByScaleIn int
-	Others    int // rooms cut by other causes
-	Refused   int
-	First     int // instances
-	Most      int
-	Last      int
-	Joins     int
-	Usage     float64
-}
-
-func (r *recorder) result() result {
+func (r *recorder) verdict() Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.load.Stats()
-	res := result{Rooms: s.Rooms, ByScaleIn: s.CutBy[string(supervisor.ScaleIn)], Refused: s.Refused, Most: r.peak, Joins: s.Joins, Usage: r.usage}
-	res.Others = s.Cut - res.ByScaleIn
+	v := Verdict{Rooms: s.Rooms, LeastRooms: 2 * r.w.o.Rooms, ByScaleIn: s.CutBy[string(supervisor.ScaleIn)], Refused: s.Refused, Most: r.peak}
+	v.Others = s.Cut - v.ByScaleIn
 	if n := len(r.samples); n > 0 {
-		res.First, res.Last = r.samples[0].Present, r.samples[n-1].Present
+		v.First, v.Last = r.samples[0].Present, r.samples[n-1].Present
 	}
-	return res
+	return v
 }
 
 // page is the run's part of the report.
-func (r *recorder) page(v verdict) report.Run {
-	res := r.result()
+func (r *recorder) page(v Verdict) report.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	end := 0.0
 	if n := len(r.samples); n > 0 {
 		end = r.samples[n-1].T
 	}
-	run := report.Run{Name: r.w.title(), About: r.w.about(), Verdict: v.line(r.w.naive), Good: v.ok(), Target: r.w.o.target(), Samples: r.samples, Cuts: r.cuts, Phases: r.w.phases(end)}
+	run := report.Run{Name: r.w.title(), About: r.w.about(), Verdict: v.Line(r.w.naive), Good: v.Good(), Target: r.w.o.target(), Samples: r.samples, Cuts: r.cuts, Phases: r.w.phases(end)}
 	for _, i := range slices.Sorted(maps.Keys(r.lanes)) {
 		run.Lanes = append(run.Lanes, *r.lanes[i])
 	}
 	tone := "good"
-	if res.ByScaleIn > 0 {
+	if v.ByScaleIn > 0 {
 		tone = "bad"
 	}
 	run.Tiles = []report.Tile{
-		{Label: "rooms", Value: strconv.Itoa(res.Rooms)},
-		{Label: "cut by scale-in", Value: strconv.Itoa(res.ByScaleIn), Tone: tone},
-		{Label: "instances", Value: fmt.Sprintf("%d→%d→%d", res.First, res.Most, res.Last)},
-		{Label: "people", Value: strconv.Itoa(res.Joins)},
-		{Label: "instance minutes", Value: fmt.Sprintf("%.1f", res.Usage/60)},
+		{Label: "rooms", Value: strconv.Itoa(v.Rooms)},
+		{Label: "cut by scale-in", Value: strconv.Itoa(v.ByScaleIn), Tone: tone},
+		{Label: "instances", Value: fmt.Sprintf("%d→%d→%d", v.First, v.Most, v.Last)},
+		{Label: "people", Value: strconv.Itoa(r.load.Stats().Joins)},
+		{Label: "instance minutes", Value: fmt.Sprintf("%.1f", r.usage/60)},
 	}
 	return run
 }

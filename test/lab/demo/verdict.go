@@ -5,16 +5,20 @@ import "fmt"
 // leastPeak is how far the pool must have grown.
 const leastPeak = 4
 
-// verdict is what is said at the end.
-type verdict struct {
-	result
-	LeastRooms int // as many must have opened
+// Verdict is what a run came to.
+type Verdict struct {
+	Rooms      int // that opened
+	LeastRooms int // so many must have
+	ByScaleIn  int // rooms that were cut by it
+	Others     int // rooms cut by other causes
+	Refused    int // rooms that never opened
+	First      int // instances at the start
+	Most       int // instances at most
+	Last       int // instances at the end
 }
 
-func newVerdict(o Options, r result) verdict { return verdict{r, 2 * o.Rooms} }
-
-// line is the verdict in a form that does not change.
-func (v verdict) line(naive bool) string {
+// Line is the verdict in a form that does not change. That of the naive run begins with another word.
+func (v Verdict) Line(naive bool) string {
 	word := "verdict"
 	if naive {
 		word = "naive"
@@ -22,10 +26,11 @@ func (v verdict) line(naive bool) string {
 	return fmt.Sprintf("%s: rooms=%d cut_by_scale_in=%d instances=%d->%d->%d", word, v.Rooms, v.ByScaleIn, v.First, v.Most, v.Last)
 }
 
-func (v verdict) ok() bool { return len(v.wants()) == 0 }
+// Good reports whether nothing is wanting.
+func (v Verdict) Good() bool { return len(v.Wants()) == 0 }
 
-// wants says what is wanting.
-func (v verdict) wants() []string {
+// Wants says what is wanting, a sentence each.
+func (v Verdict) Wants() []string {
 	var list []string
 	add := func(bad bool, format string, args ...any) {
 		if bad {

@@ -13,7 +13,8 @@ type room struct {
 	description string
 	secret, pin string
 	private     bool
-	publishers  int // at most so many may send
+	publishers  int    // at most so many may send
+	dummy       uint64 // id of the dummy publisher; 0 = none
 	members     []*handle
 }
 
@@ -30,6 +31,14 @@ func (s *Server) videoroom(req object) (answer object, f *failure, ok bool) {
 		answer, f = s.create(req)
 	case "destroy":
 		answer, f = s.destroy(req)
+	case "edit":
+		var r *room
+		if r, f = s.find(req, true); f == nil {
+			if d, ok := req["new_description"].(string); ok {
+				r.description = d
+			}
+			answer = object{"videoroom": "edited", "room": r.id, "permanent": false}
+		}
 	case "list":
 		answer, f = s.list(req)
 	case "exists":
@@ -136,6 +145,9 @@ func (s *Server) create(req object) (object, *failure) {
 		r.publishers = p
 	}
 	r.private, _ = req["is_private"].(bool)
+	if dummy, _ := req["dummy_publisher"].(bool); dummy {
+		r.dummy = freshID(map[uint64]bool{})
+	}
 	s.rooms[text(r.id)] = r
 	return object{"videoroom": "created", "room": r.id, "permanent": false}, nil
 }
@@ -170,7 +182,7 @@ func (s *Server) list(req object) (object, *failure) {
 			continue
 		}
 		list = append(list, object{"room": r.id, "description": r.description, "pin_required": r.pin != "", "is_private": r.private,
-			"max_publishers": r.publishers, "num_participants": len(r.senders()), "record": false, "dummy_publisher": false})
+			"max_publishers": r.publishers, "num_participants": r.people(), "record": false, "dummy_publisher": r.dummy != 0})
 	}
 	slices.SortFunc(list, func(a, b object) int { return strings.Compare(text(a["room"]), text(b["room"])) })
 	return object{"videoroom": "success", "list": list}, nil
@@ -182,6 +194,9 @@ func (s *Server) participants(req object) (object, *failure) {
 		return nil, f
 	}
 	list := []object{}
+	if r.dummy != 0 {
+		list = append(list, object{"id": r.dummy, "display": "Dummy publisher", "publisher": true, "dummy": true})
+	}
 	for _, h := range r.senders() {
 		p := object{"id": h.user, "publisher": false}
 		if h.display != "" {
@@ -260,7 +275,7 @@ func (s *Server) join(h *handle, req object) (object, *failure) {
 		r.members = append(r.members, h)
 		return object{"videoroom": "joined", "room": r.id, "description": r.description, "id": h.user, "private_id": h.user >> 21, "publishers": []any{}}, nil
 	case "subscriber": // nobody here sends anything that could be watched, so any member will do
-		if len(r.senders()) == 0 {
+		if r.people() == 0 {
 			return nil, fail(428, "No such feed")
 		}
 		h.role, h.room = "subscriber", r.id
@@ -289,6 +304,15 @@ func (r *room) senders() []*handle {
 		}
 	}
 	return list
+}
+
+// people counts as Janus does: all who may send, the dummy included.
+func (r *room) people() int {
+	n := len(r.senders())
+	if r.dummy != 0 {
+		n++
+	}
+	return n
 }
 
 // event sends the client an event of the plugin.
