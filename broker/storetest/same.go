@@ -64,7 +64,7 @@ type move struct {
 
 // drawMoves chooses calls; all that can be seen is looked at after them.
 func drawMoves() *rapid.Generator[[]move] {
-	return rapid.Map(rapid.SliceOfN(rapid.Custom(drawMove), 1, 60), func(moves []move) []move {
+	return rapid.Map(rapid.SliceOfN(rapid.Custom(drawMove), 50, 100), func(moves []move) []move {
 		moves = append(moves[:len(moves):len(moves)], move{Do: "facts"}, move{Do: "pins"})
 		for i := range sameInstances {
 			moves = append(moves, move{Do: "tombstones", Instance: i})
