@@ -18,7 +18,9 @@ append(reply, plan_reply())
 local all = call('HGETALL', INSTANCES)
 local n = #reply
 for i = 1, #all, 2 do
-  reply[n + 1], reply[n + 2], reply[n + 3] = all[i], all[i + 1], oldest_pin(all[i])
+  local oldest = num(NEVER)
+  if string.match(all[i + 1], '^[^\31]*\31[^\31]*\31[^\31]*\31[^\31]*\31([^\31]*)') ~= '0' then oldest = oldest_pin(all[i]) end
+  reply[n + 1], reply[n + 2], reply[n + 3] = all[i], all[i + 1], oldest
   n = n + 3
 end
 return reply

@@ -3,9 +3,11 @@ package redisstore_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/roomscaler/roomscaler/broker/memstore"
 	"github.com/roomscaler/roomscaler/broker/storetest"
 	"github.com/roomscaler/roomscaler/test/procs"
 )
@@ -36,4 +38,21 @@ func TestStore_Retried(t *testing.T) {
 
 func TestStore_Redis(t *testing.T) {
 	storetest.RunReal(t, openReal(startRedis(t, procs.RedisOptions{})))
+}
+
+func TestStore_LinearizableG1(t *testing.T) {
+	storetest.Linearizable(t, openReal(startRedis(t, procs.RedisOptions{})), 30)
+}
+
+// TestStore_SameAsMemory: the two products of broker.Store cannot be told apart.
+func TestStore_SameAsMemory(t *testing.T) {
+	storetest.Same(t, openMemory, openMini)
+}
+
+func openMemory(t *testing.T) storetest.Subject {
+	now := clockStart
+	return storetest.Subject{
+		Store:   memstore.New(memstore.Options{StepCap: storetest.StepCap, Now: func() time.Time { return now }}),
+		Advance: func(d time.Duration) { now = now.Add(d) },
+	}
 }
