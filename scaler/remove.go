@@ -18,13 +18,17 @@ func removable(in *brokerapi.Instance, t Target) removal {
 		return removal{why: "not marked yet"}
 	}
 	if neverAnswered(in) {
-		if in.RoomsLeft == 0 && in.Reserved == 0 && in.KnownMS >= t.StartTimeout.Milliseconds() && neverRan(in) {
+		long := in.KnownMS >= t.StartTimeout.Milliseconds() && mark.AgeMS >= t.EmptyDwell.Milliseconds()
+		if long && in.RoomsLeft == 0 && in.Reserved == 0 && neverRan(in) {
 			return removal{ok: true}
 		}
 		return removal{why: "has not answered yet"}
 	}
 	if !fresh(in, t) {
 		return removal{why: "no fresh data"}
+	}
+	if *in.AgeMS >= mark.AgeMS {
+		return removal{why: "nobody has looked since it was marked"}
 	}
 	if empty(in, t) {
 		return removal{ok: true}

@@ -55,15 +55,16 @@ func (s *survey) add(in *brokerapi.Instance, t Target, r int) {
 	}
 	slot := &s.slots[in.Ordinal]
 	slot.worth = max(slot.worth, worth(in, t))
-	if letGo(in, r) {
-		return // what is still on it will not come back to it
-	}
 	load, known := loadOf(in, t)
-	isFresh := fresh(in, t)
-	if !isFresh || !known {
-		s.unknown++
-	} else if in.Ordinal < r {
+	known = known && fresh(in, t)
+	if known && in.Ordinal < r {
 		s.fresh++
+	}
+	if in.State == stateReleased {
+		return // nothing was on it, or it has been given up
+	}
+	if !known {
+		s.unknown++
 	}
 	slot.load = min(slot.load+load, maxDemand)
 	s.load = min(s.load+load, maxDemand)
