@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/roomscaler/roomscaler/test/lab/dnsserver"
@@ -46,10 +48,6 @@ func (p *pods) ip(ordinal int) netip.Addr {
 
 func (p *pods) adminURL(ordinal int) string {
 	return fmt.Sprintf("http://%s:%d/admin", p.ip(ordinal), p.adminPort)
-}
-
-func (p *pods) apiURL(ordinal int) string {
-	return fmt.Sprintf("http://%s:%d/janus", p.ip(ordinal), p.httpPort)
 }
 
 // endpoints are what DNS says of these pods.
@@ -123,7 +121,9 @@ func startLogged(log, program string, args ...string) (*supervisor.Command, erro
 		return nil, fmt.Errorf("opening a log: %w", err)
 	}
 	defer f.Close() // the program has its own
-	return supervisor.StartCommand(f, os.Environ(), program, args...)
+	// What the caller's shell sets for a roomscaler of its own is not meant for these.
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ROOMSCALER_") })
+	return supervisor.StartCommand(f, env, program, args...)
 }
 
 // await polls url until it answers with 200, the program ends, or ctx does.

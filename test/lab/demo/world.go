@@ -155,7 +155,8 @@ func (w *world) startBrokers(ctx context.Context, dns string) error {
 		err = w.spawn(ctx, fmt.Sprintf("broker-%d", i), url+brokerapi.PathReady, "broker", "--listen", listen, "--metrics-listen", metrics, "--store", store,
 			"--pool", pool, "--backend", "janus", "--discover", fmt.Sprintf("dns:%s:%d?resolver=%s", service, w.pods.adminPort, dns),
 			"--placement", "least-loaded", "--target", strconv.Itoa(w.o.target()), "--sweep-interval", "1s", "--instance-timeout", "2s",
-			"--janus-admin-secret-file", w.secretFile(), "--janus-admin-key-file", w.keyFile())
+			"--janus-admin-secret-file", w.secretFile(), "--janus-admin-key-file", w.keyFile(),
+			"--url-http", fmt.Sprintf("http://{address-host}:%d/janus", w.pods.httpPort))
 		if err != nil {
 			return err
 		}
@@ -228,8 +229,10 @@ func (w *world) run(ctx context.Context) error {
 	w.load = load.New(load.Config{
 		Directory: w.brokers, HTTP: client, Lives: lives{w.set}, Pace: time.Second, Patience: 20 * time.Second, Log: w.log, OnEvent: w.rec.room,
 		URL: func(p brokerapi.Pin) string {
-			n, _ := broker.OrdinalOf(p.Instance) // ours are all named so
-			return w.pods.apiURL(n)
+			if p.URLs == nil {
+				return ""
+			}
+			return p.URLs.HTTP
 		},
 	}, w.profile.Plan(w.o.Seed))
 	w.rec.begin(w.load)
