@@ -137,7 +137,7 @@ func TestDecide_Properties(t *testing.T) {
 			case first.Why.Rule == scaler.RuleAdopt && first.Desired > tg.MaxInstances: // no cool-down for that
 				return
 			}
-			if second.Desired != first.Desired || len(second.Put.Seal)+len(second.Put.Unseal)+len(second.Cordon)+len(second.Uncordon) > 0 || second.Store {
+			if second.Desired != first.Desired || len(second.Put.Seal)+len(second.Put.Unseal)+len(second.Cordon)+len(second.Uncordon) > 0 || second.Store && second.Why.Dnow <= first.Why.Dnow {
 				rt.Fatalf("%s, then %s; store %v, seals %v, unseals %v, marks %v, removes %v",
 					first.Why, second.Why, second.Store, second.Put.Seal, second.Put.Unseal, second.Cordon, second.Uncordon)
 			}
