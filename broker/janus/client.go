@@ -108,7 +108,7 @@ func (c *Client) ask(ctx context.Context, address, verb, path string, more map[s
 	if err != nil {
 		return reply{}, refused("", "", fmt.Errorf("encode %s: %w", verb, err))
 	}
-	status, answer, err := c.send(ctx, address+path, verb, b)
+	status, answer, err := c.send(ctx, address+path, verb, b, func(words string) string { return c.hide(words, more) })
 	if err != nil {
 		return reply{}, c.explain(ctx, address, err)
 	}
@@ -117,28 +117,33 @@ func (c *Client) ask(ctx context.Context, address, verb, path string, more map[s
 		return reply{}, err
 	}
 	if r.Error != nil {
-		r.Error.shown = c.hide(r.Error.Reason)
+		r.Error.shown = c.hide(r.Error.Reason, more)
 		return reply{}, readCoreError(verb, r.Error)
 	}
 	return r, nil
 }
 
-// hide takes the secrets out of words that came from outside: a server that only echoes must not bring them into a log.
-func (c *Client) hide(words string) string {
+// hide takes the secrets out of words that came from outside: a server that only echoes what was asked must not bring
+// them into a log.
+func (c *Client) hide(words string, asked map[string]any) string {
 	s := c.secrets.Load()
-	for _, secret := range []string{s.admin, s.key} {
-		if secret != "" {
+	secrets := []any{s.admin, s.key}
+	if request, ok := asked["request"].(map[string]any); ok {
+		secrets = append(secrets, request["secret"], request["pin"])
+	}
+	for _, secret := range secrets {
+		if secret, ok := secret.(string); ok && secret != "" {
 			words = strings.ReplaceAll(words, secret, "[hidden]")
 		}
 	}
 	return printable(words)
 }
 
-// send posts the body. An error is a *sendError.
-func (c *Client) send(ctx context.Context, url, verb string, body []byte) (status int, answer []byte, err error) {
+// send posts the body. An error is a *sendError, in words that hide has passed.
+func (c *Client) send(ctx context.Context, url, verb string, body []byte, hide func(string) string) (status int, answer []byte, err error) {
 	var sent atomic.Bool // any byte of the request may have left
 	fail := func(err error) (int, []byte, error) {
-		return 0, nil, &sendError{verb: verb, sent: sent.Load(), shown: c.hide(err.Error()), err: err}
+		return 0, nil, &sendError{verb: verb, sent: sent.Load(), shown: hide(err.Error()), err: err}
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))

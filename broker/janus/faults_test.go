@@ -1,13 +1,17 @@
 package janus_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -107,12 +111,27 @@ func faultOf(t *testing.T, err error) *broker.FaultError {
 }
 
 func TestBackend_Look_AdminOff(t *testing.T) {
-	// Another Janus may have the usual port on 127.0.0.1, so this one has a loopback address to itself.
-	ip := fmt.Sprintf("127.88.%d.%d", os.Getpid()>>8&0xff, os.Getpid()&0xff)
-	j, err := procs.StartJanus(t.Context(), procs.JanusOptions{IP: ip, HTTPPort: 8088, AdminOff: true})
+	j, err := procs.StartJanus(t.Context(), procs.JanusOptions{AdminOff: true})
 	procs.Need(t, err)
 	defer j.Kill()
-	wantLookFault(t, backend(adminSecret, ""), j.AdminURL(), broker.FaultAdminOff, broker.ErrRefused, "admin_http = true")
+	// The Janus API must be seen at its usual port, which on 127.0.0.1 may be anybody's; Janus itself takes no other loopback address.
+	ip := fmt.Sprintf("127.88.%d.%d", os.Getpid()>>8&0xff, os.Getpid()&0xff)
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "8088"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := url.Parse(strings.TrimSuffix(j.HTTPURL(), "/janus"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := httptest.Server{Listener: l, Config: &http.Server{Handler: httputil.NewSingleHostReverseProxy(api)}}
+	usual.Start()
+	defer usual.Close()
+	wantLookFault(t, backend(adminSecret, ""), "http://"+net.JoinHostPort(ip, "7088")+"/admin", broker.FaultAdminOff, broker.ErrRefused, "admin_http = true")
+	t.Run("where no Janus answers either, nothing says more than that nothing listens", func(t *testing.T) {
+		usual.Close()
+		wantLookFault(t, backend(adminSecret, ""), "http://"+net.JoinHostPort(ip, "7088")+"/admin", broker.FaultRefused, broker.ErrRefused, "nothing listens")
+	})
 }
 
 func TestBackend_Look_PortClash(t *testing.T) {
@@ -127,6 +146,19 @@ func TestBackend_Look_PortClash(t *testing.T) {
 func TestBackend_Look_NoVideoroom(t *testing.T) {
 	s := start(t, procs.JanusOptions{NoVideoroom: true}, "")
 	wantLookFault(t, backend(adminSecret, ""), s.process.AdminURL(), broker.FaultPluginMissing, broker.ErrRefused, "libjanus_videoroom.so")
+}
+
+// secretsFirst puts what is secret in a request to the front, where an error's text is not cut yet.
+func secretsFirst(request json.RawMessage) string {
+	var r struct {
+		Secret string `json:"secret"`
+		PIN    string `json:"pin"`
+		Key    string `json:"admin_key"`
+	}
+	if json.Unmarshal(request, &r) != nil {
+		return ""
+	}
+	return r.Secret + r.PIN + r.Key
 }
 
 // What no Janus does, but what may stand at its address.
@@ -183,6 +215,34 @@ func TestBackend_Look_Strangers(t *testing.T) {
 			wantLookFault(t, backend(adminSecret, adminKey), server.URL+"/admin", c.fault, c.certainty, "")
 		})
 	}
+	t.Run("a refusal that echoes a create shows neither the room's secret nor its PIN", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var asked struct {
+				Transaction string          `json:"transaction"`
+				Request     json.RawMessage `json:"request"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+				return
+			}
+			answer := fmt.Sprintf(`{"error_code":430,"error":%q}`, secretsFirst(asked.Request))
+			if bytes.Contains(asked.Request, []byte(`"list`)) {
+				answer = `{"list":[],"participants":[]}`
+			}
+			fmt.Fprintf(w, `{"janus":"success","transaction":%q,"response":%s}`, asked.Transaction, answer)
+		}))
+		defer server.Close()
+		at := broker.Target{Pool: "p", Instance: "janus-0", Address: server.URL + "/admin"}
+		r := broker.RoomSpec{RoomMark: broker.RoomMark{Pool: "p", Room: "r", Epoch: 5}}
+		for _, err := range []error{
+			backend(adminSecret, adminKey).Create(t.Context(), at, r),
+			backend(adminSecret, adminKey).Destroy(t.Context(), at, broker.RoomRef{Room: "r", Epoch: 5}, broker.DestroyOptions{}),
+		} {
+			checkFault(t, err)
+			if !strings.Contains(fmt.Sprint(err), "[hidden]") {
+				t.Errorf("%v shows no echo, so this test shows nothing", err)
+			}
+		}
+	})
 	t.Run("a name that does not resolve", func(t *testing.T) {
 		b := janus.New(janus.Options{AdminSecret: adminSecret, HTTP: &http.Client{Transport: &http.Transport{
 			DialContext: func(context.Context, string, string) (net.Conn, error) {

@@ -87,7 +87,8 @@ type participant struct {
 // message asks the videoroom. A refusal by the plugin is an error for which isCode holds.
 func (c *Client) message(ctx context.Context, address string, request map[string]any) (pluginReply, error) {
 	what := fmt.Sprintf("videoroom %v", request["request"])
-	r, err := c.ask(ctx, address, verbPlugin, "", map[string]any{"plugin": videoroom, "request": request})
+	asked := map[string]any{"plugin": videoroom, "request": request}
+	r, err := c.ask(ctx, address, verbPlugin, "", asked)
 	if err != nil {
 		return pluginReply{}, err
 	}
@@ -96,7 +97,7 @@ func (c *Client) message(ctx context.Context, address string, request map[string
 		return pluginReply{}, badAnswer(what, errors.New("the answer is not what the videoroom says"))
 	}
 	if p.ErrorCode != 0 {
-		return pluginReply{}, readPluginError(what, &coreError{Code: p.ErrorCode, Reason: p.Error, shown: c.hide(p.Error)})
+		return pluginReply{}, readPluginError(what, &coreError{Code: p.ErrorCode, Reason: p.Error, shown: c.hide(p.Error, asked)})
 	}
 	return p, nil
 }

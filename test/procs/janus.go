@@ -19,7 +19,7 @@ import (
 // JanusOptions say how a Janus is set up. The zero value is good for a test.
 type JanusOptions struct {
 	Name string // shown as server-name; default "janus"
-	IP   string // of all its listeners; default 127.0.0.1
+	IP   string // of all its listeners; default 127.0.0.1. Janus takes only an address that an interface has, so no other of 127.0.0.0/8
 	Dir  string // of its configuration; default a new folder that goes when it ends
 
 	// The ports of its listeners; 0 = any that is free.

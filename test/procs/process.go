@@ -132,8 +132,11 @@ func (p *Process) await(ctx context.Context, what string, ready func(context.Con
 	defer tick.Stop()
 	for {
 		err := ready(ctx)
-		if err == nil || errors.Is(err, errPortTaken) {
-			return err
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errPortTaken):
+			return fmt.Errorf("%s runs without a listener: %w: %s", what, err, p.LogTail(1000))
 		}
 		select {
 		case <-p.ended:
