@@ -125,7 +125,7 @@ type Store interface {
 	Unmark(ctx context.Context, term Term, instance string, owner Owner) (Instance, error)
 
 	// Lost fences an incarnation: its pins end and are returned; it is no candidate. ErrStale when the incarnation is another.
-	// Repeated, it returns none.
+	// Repeated, it returns none. One that Assert has made lost keeps its pins until then.
 	Lost(ctx context.Context, term Term, instance, incarnation string) ([]Pin, error)
 
 	// Forget removes an instance that has no pin and either no life (LookBegin Never), a seal, or Lost;

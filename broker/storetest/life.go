@@ -96,6 +96,18 @@ func lifeClauses() []clause {
 				t.Errorf("repeated: got %+v, %v; want none", got, err)
 			}
 		}},
+		{"Lost ends pins on an instance that a broker remembered as lost", nothing, func(t *testing.T, k *kit) {
+			k.ready(1)
+			k.pinOn("a", 0, 1)
+			r := recalled(0)
+			r.Lost = true
+			k.assert(0, r)
+			got, err := k.Store.Lost(k.ctx, k.term, name(0), life(0))
+			if err != nil || len(got) != 1 {
+				t.Errorf("got %+v, %v; want the pin", got, err)
+			}
+			k.unpinned("a")
+		}},
 		{"Lost of another incarnation is stale", nothing, func(t *testing.T, k *kit) {
 			k.ready(1)
 			k.pinOn("a", 0, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,8 +26,7 @@ const (
 func Same(t *testing.T, a, b Opener) {
 	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {
-		moves := drawMoves().Draw(rt, "moves")
-		if diff := difference(t, a(t), b(t), moves); diff != "" {
+		if diff := difference(t, a(t), b(t), drawMoves().Draw(rt, "moves")); diff != "" {
 			rt.Fatal(diff)
 		}
 	})
@@ -64,8 +64,10 @@ type move struct {
 
 // drawMoves chooses calls; all that can be seen is looked at after them.
 func drawMoves() *rapid.Generator[[]move] {
-	return rapid.Map(rapid.SliceOfN(rapid.Custom(drawMove), 50, 100), func(moves []move) []move {
-		moves = append(moves[:len(moves):len(moves)], move{Do: "facts"}, move{Do: "pins"})
+	// Lists of lists are long enough to get somewhere, and still shrink to a few.
+	lists := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(drawMove), 1, 16), 1, 16)
+	return rapid.Map(lists, func(parts [][]move) []move {
+		moves := append(slices.Concat(parts...), move{Do: "facts"}, move{Do: "pins"})
 		for i := range sameInstances {
 			moves = append(moves, move{Do: "tombstones", Instance: i})
 		}
