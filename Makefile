@@ -41,10 +41,10 @@ bench: ## all benchmarks; BENCHTIME=1x only runs each once
 	for m in $(MODULES); do (cd $$m && go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) ./...); done
 
 demo: deps build lab ## a pool of real Janus servers grows and shrinks under load; DEMO= for flags
-	$(LAB) demo $(DEMO)
+	$(LAB) demo --roomscaler bin/roomscaler $(DEMO)
 
 demo-compare: deps build lab ## the same beside a naive scaler that cuts rooms
-	$(LAB) demo --compare $(DEMO)
+	$(LAB) demo --roomscaler bin/roomscaler --compare $(DEMO)
 
 deps: ## Debian's janus and redis-server, if this is root on a machine with apt
 	@.ci/deps

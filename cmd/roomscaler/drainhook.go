@@ -35,6 +35,7 @@ type drainhookOptions struct {
 	grace       time.Duration
 	janusURL    string
 	janusSecret string
+	log         logOptions
 }
 
 func drainhookCommand() *cobra.Command {
@@ -52,10 +53,13 @@ the wait either.
 Exit codes: 0 the instance is empty, or its server has ended; 1 the hook was
 interrupted; 2 a flag is wrong, and nothing was waited for; 3 the grace is over and it
 was not seen to be empty.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).With("component", "drainhook", "pool", o.pool, "instance", o.instance)
-			return o.run(c.Context(), log)
+			log, err := o.log.logger(c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return o.run(c.Context(), log.With("component", "drainhook", "pool", o.pool, "instance", o.instance))
 		},
 	}
 	host, _ := os.Hostname() // without one the flag is needed, and validate says so
@@ -63,41 +67,39 @@ was not seen to be empty.`,
 	f.StringVar(&o.broker, "broker", "http://127.0.0.1:8080", "URL of the broker")
 	f.StringVar(&o.brokerCA, "broker-ca", "", "PEM file of the authorities that sign the broker's certificate; default: the system's")
 	f.StringVar(&o.tokenFile, "broker-token-file", "", "file that holds the bearer token for the broker, of scope instance")
-	f.StringVar(&o.pool, "pool", "", "pool of this instance (required)")
+	f.StringVar(&o.pool, "pool", "default", "pool of this instance")
 	f.StringVar(&o.instance, "instance", host, "name of this instance")
 	f.DurationVar(&o.grace, "drain-grace", time.Hour, "how long to hold at most; below terminationGracePeriodSeconds, with a margin for the server's own end")
 	f.StringVar(&o.janusURL, "janus-admin-url", "http://127.0.0.1:7088/admin", "admin API of the local Janus")
 	f.StringVar(&o.janusSecret, "janus-admin-secret-file", "", "file that holds its admin secret; default: the one that Janus comes with")
+	o.log.flags(f)
 	return c
 }
 
 func (o *drainhookOptions) validate() error {
 	if err := broker.CheckPool(o.pool); err != nil {
-		return wrongFlag(err)
+		return asFlag(err)
 	}
 	if err := broker.CheckInstance(o.instance); err != nil {
-		return wrongFlag(err)
+		return asFlag(err)
 	}
 	if o.grace <= 0 {
-		return errors.New("--drain-grace: must be above zero; give a duration such as 55m")
+		return wrong("drain-grace", "must be above zero; give a duration such as 55m")
 	}
 	if _, err := brokerapi.NewClient(o.broker, nil, nil); err != nil {
-		return fmt.Errorf("--broker: %w", err)
+		return wrong("broker", "%w", err)
 	}
 	u, err := url.Parse(o.janusURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("--janus-admin-url: give one such as http://127.0.0.1:7088/admin")
+		return wrong("janus-admin-url", "give one such as http://127.0.0.1:7088/admin")
 	}
 	return nil
 }
 
-// wrongFlag says a core check's field as the flag of the same name.
-func wrongFlag(err error) error { return fmt.Errorf("--%w", err) }
-
 // run returns an *exitError for every way to end but an empty instance.
 func (o *drainhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err := o.validate(); err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return err
 	}
 	local := &localJanus{address: o.janusURL, secretFile: o.janusSecret, client: janus.NewClient(janus.DefaultSecret, "", nil)}
 	r, err := drainhook.Run(ctx, drainhook.Config{Pool: o.pool, Instance: o.instance, Grace: o.grace, Log: log}, &hookBroker{options: *o}, local)

@@ -188,7 +188,6 @@ func TestDrainhook_flags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--instance", "janus-0"}, "--pool: "},
 		{[]string{"--pool", "Upper", "--instance", "janus-0"}, "--pool: "},
 		{[]string{"--pool", "p", "--instance", "a b"}, "--instance: "},
 		{[]string{"--pool", "p", "--instance", "janus-0", "--drain-grace", "0s"}, "--drain-grace: "},
