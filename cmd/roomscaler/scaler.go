@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/roomscaler/roomscaler/scaler"
+)
+
+// scalerOptions are the flags of the subcommand scaler.
+type scalerOptions struct {
+	logOptions
+	broker        brokerClientOptions
+	listen        string
+	metricsListen string
+	tls           tlsFiles
+	delay         time.Duration
+}
+
+func scalerCommand() *cobra.Command {
+	var o scalerOptions
+	c := &cobra.Command{
+		Use:   "scaler",
+		Short: "Answer KEDA with the number of instances (gRPC external scaler)",
+		Long: `Answer KEDA's external scaler calls. Decides by the facts of a broker, stores the
+decision there and answers what is stored; any number of scalers may run. Everything
+about a pool is said in the trigger's metadata.`,
+		RunE: func(c *cobra.Command, _ []string) error { return runScaler(c.Context(), &o, c.ErrOrStderr()) },
+	}
+	f := c.Flags()
+	o.logOptions.flags(f)
+	o.broker.flags(f, "scaler")
+	o.tls.flags(f, "", "the gRPC service")
+	f.StringVar(&o.listen, "listen", ":6000", "address of the gRPC service")
+	f.StringVar(&o.metricsListen, "metrics-listen", ":9090", "address of metrics and health; off = none")
+	f.DurationVar(&o.delay, "shutdown-delay", 0, "how long to go on serving after readiness has been turned off")
+	return c
+}
+
+func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	if o.delay < 0 {
+		return wrong("shutdown-delay", "is negative; give a duration such as 5s, or 0s")
+	}
+	client, err := o.broker.client()
+	if err != nil {
+		return err
+	}
+	registry, err := newRegistry()
+	if err != nil {
+		return err
+	}
+	s, err := newScaler(client, log, registry, &o.tls)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, "listen", o.listen)
+	if err != nil {
+		return err
+	}
+	l := newLifecycle(log)
+	stopMetrics, err := serveMetrics(ctx, l, log, o.metricsListen, s.metricsPort(registry))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.start(l, listener)
+	l.then("stopping the metrics", stopMetrics)
+	return failure(l.run(ctx, o.delay, s.unready))
+}
+
+// scalerProcess is the scaler's side of a process.
+type scalerProcess struct {
+	scaler   *scaler.Scaler
+	server   *grpc.Server
+	health   *health.Server
+	stopping atomic.Bool
+}
+
+func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, files *tlsFiles) (*scalerProcess, error) {
+	s, err := scaler.New(scaler.Options{Source: source, Logger: log, Registerer: r})
+	if err != nil {
+		return nil, err
+	}
+	options := []grpc.ServerOption{
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxRecvMsgSize(1 << 20),
+	}
+	config, err := files.config(log)
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	p := &scalerProcess{scaler: s, server: grpc.NewServer(options...), health: health.NewServer()}
+	s.Register(p.server)
+	healthpb.RegisterHealthServer(p.server, p.health)
+	return p, nil
+}
+
+// start plans and serves. Planning ends first: that ends the open streams, for which the server waits.
+func (p *scalerProcess) start(l *lifecycle, listener net.Listener) {
+	stopPlanning := l.loop(p.scaler.Run)
+	l.then("stopping the planners", stopPlanning)
+	l.then("draining the scaler", func(ctx context.Context) error {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.server.GracefulStop()
+		}()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			p.server.Stop()
+			<-done
+			return ctx.Err()
+		}
+	})
+	l.serve("scaler", listener.Addr().String(), func() error { return p.server.Serve(listener) })
+}
+
+func (p *scalerProcess) unready() {
+	p.stopping.Store(true)
+	p.health.Shutdown()
+}
+
+// metricsPort serves health that is local: a broker that is away is told to KEDA, and no reason to restart a scaler.
+func (p *scalerProcess) metricsPort(r *prometheus.Registry) http.Handler {
+	m := http.NewServeMux()
+	m.Handle("GET /metrics", metricsHandler(r))
+	m.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive\n") })
+	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if p.stopping.Load() {
+			http.Error(w, "stopping", http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, "ready\n")
+	})
+	return m
+}
