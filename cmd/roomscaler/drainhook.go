@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -27,9 +24,7 @@ const exitExpired = 3
 
 // drainhookOptions are the flags of the subcommand drainhook.
 type drainhookOptions struct {
-	broker      string
-	brokerCA    string
-	tokenFile   string
+	broker      brokerClientOptions
 	pool        string
 	instance    string
 	grace       time.Duration
@@ -64,9 +59,7 @@ was not seen to be empty.`,
 	}
 	host, _ := os.Hostname() // without one the flag is needed, and validate says so
 	f := c.Flags()
-	f.StringVar(&o.broker, "broker", "http://127.0.0.1:8080", "URL of the broker")
-	f.StringVar(&o.brokerCA, "broker-ca", "", "PEM file of the authorities that sign the broker's certificate; default: the system's")
-	f.StringVar(&o.tokenFile, "broker-token-file", "", "file that holds the bearer token for the broker, of scope instance")
+	o.broker.flags(f, "instance")
 	f.StringVar(&o.pool, "pool", "default", "pool of this instance")
 	f.StringVar(&o.instance, "instance", host, "name of this instance")
 	f.DurationVar(&o.grace, "drain-grace", time.Hour, "how long to hold at most; below terminationGracePeriodSeconds, with a margin for the server's own end")
@@ -86,8 +79,8 @@ func (o *drainhookOptions) validate() error {
 	if o.grace <= 0 {
 		return wrong("drain-grace", "must be above zero; give a duration such as 55m")
 	}
-	if _, err := brokerapi.NewClient(o.broker, nil, nil); err != nil {
-		return wrong("broker", "%w", err)
+	if _, err := brokerapi.NewClient(o.broker.url, nil, nil); err != nil {
+		return wrong("broker", "%s", strings.TrimPrefix(err.Error(), "broker URL: "))
 	}
 	u, err := url.Parse(o.janusURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -102,7 +95,7 @@ func (o *drainhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	local := &localJanus{address: o.janusURL, secretFile: o.janusSecret, client: janus.NewClient(janus.DefaultSecret, "", nil)}
-	r, err := drainhook.Run(ctx, drainhook.Config{Pool: o.pool, Instance: o.instance, Grace: o.grace, Log: log}, &hookBroker{options: *o}, local)
+	r, err := drainhook.Run(ctx, drainhook.Config{Pool: o.pool, Instance: o.instance, Grace: o.grace, Log: log}, &hookBroker{options: o.broker}, local)
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}
@@ -129,7 +122,7 @@ func orUnknown(n int) string {
 // hookBroker is a broker's client that is built when it is first needed, and again until
 // that succeeds: an unreadable file must not end the hook.
 type hookBroker struct {
-	options drainhookOptions
+	options brokerClientOptions
 	mu      sync.Mutex
 	client  *brokerapi.Client
 }
@@ -156,35 +149,12 @@ func (b *hookBroker) get() (*brokerapi.Client, error) {
 	if b.client != nil {
 		return b.client, nil
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true}
-	if b.options.brokerCA != "" {
-		pem, err := os.ReadFile(b.options.brokerCA)
-		if err != nil {
-			return nil, fmt.Errorf("--broker-ca: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--broker-ca: %s holds no PEM certificate", b.options.brokerCA)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	}
-	c, err := brokerapi.NewClient(b.options.broker, b.token, &http.Client{Transport: transport})
+	c, err := b.options.client()
 	if err != nil {
 		return nil, err
 	}
 	b.client = c
 	return c, nil
-}
-
-func (b *hookBroker) token() (string, error) {
-	if b.options.tokenFile == "" {
-		return "", nil
-	}
-	t, err := os.ReadFile(b.options.tokenFile)
-	if err != nil {
-		return "", fmt.Errorf("--broker-token-file: %w", err)
-	}
-	return strings.TrimSpace(string(t)), nil
 }
 
 // localJanus is the Janus in this pod as the hook needs it.
