@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,12 @@ func TestG8_AStopIsNeverALoss(t *testing.T) {
 		left := c.remaining(t, "janus-2")
 		hook.kill()
 		hook.restart()
+		eventually(t, 10*time.Second, "the new hook waits", func() error {
+			if n := strings.Count(hook.log.String(), "waiting for rooms to end"); n < 2 {
+				return fmt.Errorf("%d hooks have waited", n)
+			}
+			return nil
+		})
 		eventually(t, 10*time.Second, "the mark is there with its first deadline", func() error {
 			if now := c.remaining(t, "janus-2"); now > left {
 				return fmt.Errorf("%d ms remain after %d ms did", now, left)

@@ -62,6 +62,17 @@ func (c *cluster) load() *load {
 	return l
 }
 
+// reaches waits until so many creates have been answered.
+func (l *load) reaches(c *cluster, n int64) {
+	c.t.Helper()
+	c.eventually(20*time.Second, fmt.Sprintf("%d rooms are created under load", n), func() error {
+		if got := l.created.Load(); got < n {
+			return fmt.Errorf("%d so far", got)
+		}
+		return nil
+	})
+}
+
 func TestG6_DirectoryCanBeLost(t *testing.T) {
 	for _, kind := range []string{"FLUSHALL", "an older copy"} {
 		t.Run(kind+" in the middle of load: rebuilt within two sweeps, no room with two homes, no number down", func(t *testing.T) {
@@ -77,6 +88,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := c.load()
+			l.reaches(c, 60)
 			for i := range 10 {
 				calls = append(calls, c.join(c.nodes[i%2], fmt.Sprintf("call %d", i)))
 			}
@@ -102,6 +114,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 				}
 				return err
 			})
+			l.reaches(c, l.created.Load()+60)
 			l.stop()
 			l.failures.Range(func(code, err any) bool {
 				if code != brokerapi.CodeStoreUnavailable && code != "" {
