@@ -162,6 +162,7 @@ func (h *hook) look(ctx context.Context) seen {
 		}
 	}
 	h.remember(v)
+	h.now()
 	h.tell(v, brokerErr, localErr)
 	return v
 }
