@@ -57,10 +57,11 @@ func (o *ordered) after(name string, limit int) []string {
 	}
 	var out []string
 	for ; c < len(o.chunks); c, i = c+1, 0 {
-		out = append(out, o.chunks[c][i:]...)
-		if limit > 0 && len(out) >= limit {
-			return out[:limit]
+		names := o.chunks[c][i:]
+		if limit > 0 && len(out)+len(names) >= limit {
+			return append(out, names[:limit-len(out)]...)
 		}
+		out = append(out, names...)
 	}
 	return out
 }
