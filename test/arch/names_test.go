@@ -111,7 +111,7 @@ func faults(s source, bubble bool) []string {
 			}
 		case *ast.StructType:
 			for _, f := range n.Fields.List {
-				if !s.isTest() && selects(f.Type, "context", "Context") {
+				if !s.support() && selects(f.Type, "context", "Context") {
 					add(f, "a context in a struct; pass it to each call")
 				}
 			}
@@ -122,7 +122,7 @@ func faults(s source, bubble bool) []string {
 				}
 			}
 			for _, name := range []string{"DefaultServeMux", "DefaultClient", "DefaultTransport"} {
-				if selects(n, "http", name) && !s.isTest() && !strings.HasPrefix(s.path, "test/") {
+				if selects(n, "http", name) && !s.support() {
 					add(n, "http.%s is global; make one", name)
 				}
 			}

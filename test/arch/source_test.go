@@ -35,6 +35,11 @@ func (s source) line(n ast.Node) int {
 // lab reports whether the file belongs to the nested module of the lab.
 func (s source) lab() bool { return strings.HasPrefix(s.path, "test/lab/") }
 
+// support reports whether the file only ever serves tests.
+func (s source) support() bool {
+	return s.isTest() || strings.HasPrefix(s.path, "test/") || strings.HasSuffix(s.dir(), "test")
+}
+
 func (s source) imports(p string) bool {
 	for _, q := range s.paths {
 		if q == p {
