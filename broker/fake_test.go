@@ -314,3 +314,6 @@ func (r *rig) term() broker.Term {
 	}
 	return st.Term
 }
+
+// CheckSettings takes any settings.
+func (p *fakePool) CheckSettings(map[string]any) error { return nil }

@@ -11,7 +11,7 @@ import (
 type CreateRequest struct {
 	Room     string
 	Expected int            // participants; 0 = Config.DefaultParticipants
-	Settings map[string]any // the backend's own, see SettingsChecker
+	Settings map[string]any // the backend's own, see SettingsChecker; none: whatever a room that exists has
 	Labels   map[string]string
 }
 
@@ -52,8 +52,12 @@ func (s *Service) CreateRoom(ctx context.Context, r CreateRequest) (Placed, bool
 		if err != nil {
 			return Placed{}, false, err
 		}
-		if pin.Settings != hash {
+		if hash != "" && pin.Settings != hash {
 			return Placed{}, false, ErrSettingsDiffer
+		}
+		if pin.State == Creating && pin.Settings != hash {
+			// Only who knows the settings can make the room.
+			return Placed{}, false, fmt.Errorf("%w: the room is being made with settings by another caller", ErrUncertain)
 		}
 		if pin.State == Creating {
 			pin, err = s.finish(ctx, pin, r.Settings)

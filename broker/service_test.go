@@ -369,6 +369,26 @@ func TestCreateRoom(t *testing.T) {
 		r.create("r")
 	})
 
+	bubble(t, "other settings than the room has are refused, none are not", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		six, seven := map[string]any{"publishers": 6.0}, map[string]any{"publishers": 7.0}
+		pool.at("j-0", func(s *fakeServer) { s.fault = broker.FaultTimeout })
+		_, _, _ = r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r", Settings: six})
+		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrUncertain) {
+			t.Errorf("a caller without the settings, before the room is made: %v; want uncertain", err)
+		}
+		pool.at("j-0", func(s *fakeServer) { s.fault = "" })
+		for _, c := range []struct {
+			settings map[string]any
+			want     error
+		}{{seven, broker.ErrSettingsDiffer}, {six, nil}, {nil, nil}} {
+			if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r", Settings: c.settings}); !errors.Is(err, c.want) {
+				t.Errorf("%v: %v; want %v", c.settings, err, c.want)
+			}
+		}
+	})
+
 	bubble(t, "never more than max-sessions, and then it says so and asks for more", func(t *testing.T) {
 		r := newRig(t, newFakePool("j-0"), func(c *broker.Config) { c.MaxSessions = 5 })
 		r.create("a")
