@@ -154,6 +154,20 @@ func claimClauses() []clause {
 			k.unmark(1, broker.OwnerScaler)
 			k.pinOn("a", 1, 1)
 		}},
+		{"a released instance takes no room although a new life has no marks (G5)", nothing, func(t *testing.T, k *kit) {
+			k.ready(2)
+			k.mark(1, broker.OwnerScaler)
+			k.plan(1, seal(1))
+			_, err := k.Store.Rebirth(k.ctx, k.term, name(1), life(1), "second")
+			k.noError("Rebirth", err)
+			k.look(1, func(r *broker.LookReport) { r.Incarnation = "second" })
+			k.plan(2)
+			again := broker.ClaimRequest{Room: "a", Candidates: []broker.Candidate{{Instance: name(1), Incarnation: "second"}}}
+			k.refused(again)
+			_, err = k.put(broker.PlanUpdate{Desired: 2, Unseal: []string{name(1)}})
+			k.noError("PutPlan", err)
+			k.claim(again)
+		}},
 		{"an instance of another incarnation, or unknown, takes no room", nothing, func(t *testing.T, k *kit) {
 			k.ready(1)
 			k.refused(broker.ClaimRequest{Room: "a", Candidates: []broker.Candidate{
