@@ -17,6 +17,7 @@ type simOptions struct {
 	tolerance float64
 	noFloor   bool // switch: numbers ignore the floor, and the store does not check seals
 	noLedger  bool // switch: a release ends at once, and rises are not guarded
+	firstCut  bool // end with the first room that is cut off
 	length    time.Duration
 }
 
@@ -75,7 +76,7 @@ func (w *simWorld) schedule() {
 func within(span [2]int64, now int64) bool { return span[0] <= now && now < span[1] }
 
 func (w *simWorld) run() {
-	for end := w.now + w.o.length.Milliseconds(); w.now < end; w.now += 1000 {
+	for end := w.now + w.o.length.Milliseconds(); w.now < end && !(w.o.firstCut && w.cut > 0); w.now += 1000 {
 		w.endRooms()
 		w.arrive()
 		w.statefulSet()
@@ -178,7 +179,7 @@ func (w *simWorld) plan(r *simReplica) {
 	}
 	if r.apply != nil {
 		r.apply()
-		r.apply, r.next = nil, w.now+w.between(1000, 2000)
+		r.apply, r.next = nil, w.now+w.between(1500, 3500)
 		return
 	}
 	f, began := w.broker.facts(w.now), w.now
