@@ -50,7 +50,7 @@ type Store interface {
 	State(ctx context.Context) (StoreState, error)
 
 	// Begin starts a new term in phase Rebuilding if the store has none or one of
-	// another history; otherwise it only returns the state. A new term voids plan and demand, raises
+	// another history; otherwise it only returns the state. A new term voids plan and demand and throws
 	// nothing else away: pins, marks, seals and instances that an older copy still
 	// holds stay, all unanswered.
 	Begin(ctx context.Context) (StoreState, error)
