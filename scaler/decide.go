@@ -219,6 +219,11 @@ func (l *law) cool(w Why) int {
 	if w.Floor > l.r {
 		sample = max(sample, w.Floor) // what somebody has started is not undone at once
 	}
+	if l.last != nil {
+		// Between two records the load needed no more than the first says: more would have been recorded.
+		n.Peaks = pushPeak(n.Peaks, l.now, l.last.Needed, window)
+	}
+	n.Needed = sample
 	n.Peaks = pushPeak(n.Peaks, l.now, sample, window)
 	return n.Peaks[0].N
 }
@@ -253,6 +258,6 @@ func (l *law) news(d *Decision) bool {
 	}
 	changed := p.Desired != d.Put.Desired || p.Target != d.Put.Target || p.EmptyWhen != d.Put.EmptyWhen ||
 		len(d.Put.Seal) > 0 || len(d.Put.Unseal) > 0 || l.next.Ref != l.last.Ref || l.next.Cordoned != l.last.Cordoned ||
-		d.Why.Dnow > l.last.Why.Dnow || !maps.Equal(l.next.Metadata, l.last.Metadata)
+		l.next.Needed > l.last.Needed || !maps.Equal(l.next.Metadata, l.last.Metadata)
 	return changed || l.now-l.last.At >= recordEvery.Milliseconds()
 }

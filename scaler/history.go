@@ -40,8 +40,9 @@ type Record struct {
 	Ref      Ref               `json:"scaled_object"`
 	CalledAt int64             `json:"called_ms"` // when KEDA last asked for this ScaledObject
 	Metadata map[string]string `json:"metadata"`
-	Peaks    []Sample          `json:"peaks"` // maxima of the wanted number, for the cool-down: later ones are lower
-	Lows     []Sample          `json:"lows"`  // minima of the stored number, for releases: later ones are higher
+	Needed   int               `json:"needed"` // the sample that this decision added to Peaks
+	Peaks    []Sample          `json:"peaks"`  // maxima of the wanted number, for the cool-down: later ones are lower
+	Lows     []Sample          `json:"lows"`   // minima of the stored number, for releases: later ones are higher
 	// Lowered is when a lower number was last stored.
 	Lowered int64 `json:"lowered_ms"`
 	// InRange says since when ordinals are below the stored number: from N on, since At, up to the next

@@ -55,6 +55,7 @@ func drawFacts(t *rapid.T, tb testing.TB) (brokerapi.PoolFacts, scaler.Target) {
 	}
 	r := rapid.IntRange(0, 14).Draw(t, "stored")
 	rec := record(tb, tg, r)
+	rec.Needed = rapid.IntRange(0, 5).Draw(t, "needed")
 	at := now - 300_000
 	for n := 14; n > 0; n -= rapid.IntRange(1, 14).Draw(t, "fall") {
 		if at += rapid.Int64Range(1, 200_000).Draw(t, "later"); at >= now-1000 {
