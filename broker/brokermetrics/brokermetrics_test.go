@@ -28,7 +28,7 @@ func example(t *testing.T, facts func(context.Context) (broker.Facts, error)) *p
 	t.Helper()
 	r := prometheus.NewRegistry()
 	m, err := brokermetrics.New(r)
-	if err := errors.Join(err, brokermetrics.Build(r, "v1"), brokermetrics.WatchPool(r, "video", facts)); err != nil {
+	if err := errors.Join(err, brokermetrics.Build(r, "v1"), r.Register(brokermetrics.PoolGauges("video", facts))); err != nil {
 		t.Fatal(err)
 	}
 	m.Request("/v1/pools/{pool}", "GET", 200, time.Millisecond)
@@ -135,7 +135,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestWatchPool_UnknownIsAbsent(t *testing.T) {
+func TestPoolGauges_UnknownIsAbsent(t *testing.T) {
 	r := example(t, func(context.Context) (broker.Facts, error) { return broker.Facts{}, broker.ErrStoreUnavailable })
 	for key, v := range values(t, r) {
 		if strings.HasPrefix(key, "pool_") || strings.HasPrefix(key, "instance_") {

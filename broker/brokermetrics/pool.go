@@ -12,13 +12,13 @@ import (
 // scrapeTimeout bounds the read of a pool's facts for one scrape.
 const scrapeTimeout = 2 * time.Second
 
-// WatchPool registers a pool's gauges. They are read from facts at each scrape; when that
+// PoolGauges are a pool's gauges. They are read from facts at each scrape; when that
 // fails they are absent, since an old number or 0 would be taken for the present one.
-func WatchPool(r prometheus.Registerer, pool string, facts func(context.Context) (broker.Facts, error)) error {
+func PoolGauges(pool string, facts func(context.Context) (broker.Facts, error)) prometheus.Collector {
 	d := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"pool": pool})
 	}
-	return r.Register(&poolGauges{
+	return &poolGauges{
 		facts:        facts,
 		instances:    d(nameInstances, "Instances, by state.", "state"),
 		sessions:     d(nameSessions, "Sessions on all instances that have answered, as of their last good look."),
@@ -32,7 +32,7 @@ func WatchPool(r prometheus.Registerer, pool string, facts func(context.Context)
 		oneSessions:  d(nameInstanceSession, "Sessions on an instance, as of its last good look.", "instance"),
 		oneRooms:     d(nameInstanceRooms, "Rooms that the directory has on an instance.", "instance"),
 		oneAge:       d(nameInstanceAge, "Age of the last good look at an instance.", "instance"),
-	})
+	}
 }
 
 type poolGauges struct {

@@ -6,8 +6,12 @@ package httpapi
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/roomscaler/roomscaler/broker"
@@ -40,6 +44,10 @@ type Served struct {
 type Options struct {
 	// Tokens says who may call; nil: everybody may everything, so listen on loopback only.
 	Tokens *Tokens
+	// LocalHosts refuses requests that were not addressed to an IP of loopback or to localhost. A
+	// listener on loopback needs it where there are no tokens: a web page may be served under a name
+	// that then resolves to loopback, and its calls are of no other origin.
+	LocalHosts bool
 	// Timeout bounds each request besides a drain's wait; 0 = 10 s.
 	Timeout time.Duration
 	// Metrics is served at /metrics; nil: nothing is.
@@ -53,7 +61,7 @@ type Options struct {
 
 // Handler serves the API. It is safe for concurrent use.
 type Handler struct {
-	pools    map[string]Served
+	pools    atomic.Pointer[map[string]Served]
 	o        Options
 	routes   []route
 	csrf     *http.CrossOriginProtection
@@ -73,11 +81,16 @@ func New(pools map[string]Served, o Options) *Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	stopping := make(chan struct{})
-	return &Handler{
-		pools: pools, o: o, routes: routes(o.Metrics), csrf: http.NewCrossOriginProtection(),
+	h := &Handler{
+		o: o, routes: routes(o.Metrics), csrf: http.NewCrossOriginProtection(),
 		stopping: stopping, stop: sync.OnceFunc(func() { close(stopping) }),
 	}
+	h.SetPools(pools)
+	return h
 }
+
+// SetPools replaces the pools for the requests to come. The map must not be changed afterwards.
+func (h *Handler) SetPools(pools map[string]Served) { h.pools.Store(&pools) }
 
 // Stop turns readiness off and has held requests answered at once. All else goes on
 // being served.
@@ -146,7 +159,7 @@ func (h *Handler) call(rt route, names map[string]string, w http.ResponseWriter,
 		}
 	}
 	if name, ok := names["pool"]; ok {
-		if c.served, ok = h.pools[name]; !ok {
+		if c.served, ok = (*h.pools.Load())[name]; !ok {
 			return answer{}, errPoolNotFound
 		}
 	}
@@ -179,6 +192,9 @@ func (h *Handler) admit(rt route, names map[string]string, r *http.Request) erro
 }
 
 func (h *Handler) authenticate(r *http.Request) (principal, error) {
+	if h.o.LocalHosts && !localHost(r.Host) {
+		return principal{}, errForeignHost
+	}
 	if h.o.Tokens == nil {
 		// Without tokens a web page open on the same machine could call; browsers say so.
 		if h.csrf.Check(r) != nil {
@@ -187,6 +203,15 @@ func (h *Handler) authenticate(r *http.Request) (principal, error) {
 		return principal{open: true}, nil
 	}
 	return h.o.Tokens.principal(r.Header.Get("Authorization"))
+}
+
+func localHost(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // recorder remembers the status for Observe.

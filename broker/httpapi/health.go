@@ -22,7 +22,7 @@ func ready(_ context.Context, h *Handler, _ *call) (answer, error) {
 	default:
 	}
 	var missing []string
-	for name, s := range h.pools {
+	for name, s := range *h.pools.Load() {
 		if !s.Pool.Swept() {
 			missing = append(missing, name)
 		}

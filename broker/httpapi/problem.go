@@ -18,6 +18,7 @@ var (
 	errUnauthorized = errors.New("no token, or one that is not known")
 	errForbidden    = errors.New("the token's scope does not cover this call")
 	errCrossOrigin  = errors.New("a browser's call from another origin")
+	errForeignHost  = errors.New("a call by a name that is not loopback's")
 	errNotReady     = errors.New("not ready")
 	errPanic        = errors.New("panic")
 )
@@ -52,10 +53,11 @@ var problems = []struct {
 	detail string
 }{
 	{errNotFound, 404, brokerapi.CodeNotFound, 0, "There is nothing at this path", "see /openapi.json for the paths"},
-	{errPoolNotFound, 404, brokerapi.CodePoolNotFound, 0, "There is no such pool", "this broker serves only the pools it was started with"},
+	{errPoolNotFound, 404, brokerapi.CodePoolNotFound, 0, "There is no such pool", "this broker serves only the pools of its flags or configuration"},
 	{errUnauthorized, 401, brokerapi.CodeUnauthorized, 0, "A known token is needed", "send one of the token file as Authorization: Bearer TOKEN"},
 	{errForbidden, 403, brokerapi.CodeForbidden, 0, "The token does not cover this call", "use a token of the scope and pool that this call needs"},
 	{errCrossOrigin, 403, brokerapi.CodeForbidden, 0, "Web pages of other origins may not call", "give the broker a token file, or call from outside a browser"},
+	{errForeignHost, 403, brokerapi.CodeForbidden, 0, "Without tokens this broker answers to localhost only", "call it as 127.0.0.1 or localhost, or give it a token file"},
 	{errNotReady, 503, brokerapi.CodeNotReady, 1, "Not ready", ""},
 	{broker.ErrRoomNotFound, 404, brokerapi.CodeRoomNotFound, 0, "There is no such room", "create it with PUT"},
 	{broker.ErrInstanceNotFound, 404, brokerapi.CodeInstanceNotFound, 0, "There is no such instance", "see the pool's list of instances"},

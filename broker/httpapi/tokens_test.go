@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -190,5 +191,18 @@ func TestHandler_WithoutTokensRefusesWebPagesOfOtherOrigins(t *testing.T) {
 	w := do(handler(f, httpapi.Options{}), "POST /v1/pools/video/instances/janus-0/lost", "", "Sec-Fetch-Site: cross-site", "Origin: https://evil.example")
 	if w.Code != 403 || len(f.asked) != 0 {
 		t.Errorf("got %d: %s", w.Code, w.Body)
+	}
+}
+
+func TestHandler_LocalHosts(t *testing.T) {
+	for host, want := range map[string]int{"127.0.0.1:8080": 200, "localhost": 200, "[::1]:8080": 200, "::1": 200, "evil.example:8080": 403, "10.0.0.1": 403, "": 403} {
+		f, _ := example()
+		r := httptest.NewRequest("GET", "/v1/pools/video", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		handler(f, httpapi.Options{LocalHosts: true}).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%q: got %d: %s", host, w.Code, w.Body)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/roomscaler/roomscaler/broker"
 	"github.com/roomscaler/roomscaler/broker/brokermetrics"
 	"github.com/roomscaler/roomscaler/broker/httpapi"
 )
@@ -60,7 +58,11 @@ take none. Keeps everything in its store; any number of brokers may share one.`,
 }
 
 func runBroker(ctx context.Context, o *brokerOptions, flags *pflag.FlagSet, stderr io.Writer) error {
-	b, err := newBroker(o, flags, stderr)
+	b, err := newBroker(o, configuration{path: o.config, flags: flags, pool: &o.poolOptions, fresh: func() (*pflag.FlagSet, *poolOptions) {
+		o, f := &brokerOptions{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.flags(f)
+		return f, &o.poolOptions
+	}}, stderr)
 	if err != nil {
 		return err
 	}
@@ -72,25 +74,24 @@ func runBroker(ctx context.Context, o *brokerOptions, flags *pflag.FlagSet, stde
 	return failure(l.run(ctx, o.delay, b.handler.Stop))
 }
 
-// brokerProcess is the broker's side of a process, put together but not yet running.
+// brokerProcess is the broker's side of a process.
 type brokerProcess struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
-	metrics  *brokermetrics.Metrics
 	tokens   *httpapi.Tokens
 	tls      *tls.Config
-	services []*broker.Service
-	served   map[string]httpapi.Served
-	closers  []io.Closer
+	config   *configuration
+	pools    *pools
 	handler  *httpapi.Handler
 }
 
-func newBroker(o *brokerOptions, flags *pflag.FlagSet, stderr io.Writer) (b *brokerProcess, err error) {
-	pools, err := readConfig(o.config, flags, &o.poolOptions)
+// newBroker puts everything together and starts nothing.
+func newBroker(o *brokerOptions, config configuration, stderr io.Writer) (b *brokerProcess, err error) {
+	b = &brokerProcess{config: &config}
+	list, err := config.read()
 	if err != nil {
 		return nil, err
 	}
-	b = &brokerProcess{served: map[string]httpapi.Served{}}
 	if b.log, err = o.logger(stderr); err != nil {
 		return nil, err
 	}
@@ -111,98 +112,44 @@ func newBroker(o *brokerOptions, flags *pflag.FlagSet, stderr io.Writer) (b *bro
 	if b.registry, err = newRegistry(); err != nil {
 		return nil, err
 	}
-	if b.metrics, err = brokermetrics.New(b.registry); err != nil {
+	metrics, err := brokermetrics.New(b.registry)
+	if err != nil {
 		return nil, err
 	}
-	for _, p := range pools {
-		if err := b.addPool(p); err != nil {
-			if len(pools) > 1 {
-				err = fmt.Errorf("pool %s: %w", p.pool, err)
-			}
-			return nil, errors.Join(err, b.close())
-		}
-	}
-	b.handler = httpapi.New(b.served, httpapi.Options{Tokens: b.tokens, Metrics: metricsHandler(b.registry), Observe: b.metrics.Request, Log: b.log.With("component", "api")})
-	return b, nil
-}
-
-func (b *brokerProcess) addPool(o *poolOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	key, err := o.roomKey()
-	if err != nil {
-		return err
-	}
-	finder, err := openFinder(o)
-	if err != nil {
-		return err
-	}
-	backend, err := openBackend(o, key)
-	if err != nil {
-		return err
-	}
-	store, err := openStore(o)
-	if err != nil {
-		return err
-	}
-	if c, ok := store.(io.Closer); ok {
-		b.closers = append(b.closers, c)
-	}
-	log := b.log.With("component", "broker", "pool", o.pool)
-	s, err := broker.NewService(o.config(key), b.metrics.Store(o.pool, store), backend, finder, func(e broker.Event) {
-		b.metrics.Event(e)
-		logEvent(log, e)
+	b.handler = httpapi.New(nil, httpapi.Options{
+		Tokens: b.tokens, LocalHosts: b.tokens == nil, Metrics: metricsHandler(b.registry), Observe: metrics.Request, Log: b.log.With("component", "api"),
 	})
-	if err != nil {
-		return asFlag(err)
-	}
-	if o.janusAdminSecretFile == "" {
-		log.Warn("the admin secret is the one that Janus comes with, which everybody knows; set another and give --janus-admin-secret-file")
-	}
-	b.services = append(b.services, s)
-	b.served[o.pool] = httpapi.Served{Pool: countedPool{s, b.metrics}, URLs: o.urls()}
-	return brokermetrics.WatchPool(b.registry, o.pool, s.Facts)
+	b.pools = &pools{log: b.log, registry: b.registry, metrics: metrics, handlers: []*httpapi.Handler{b.handler}}
+	return b, b.pools.prepare(list)
 }
 
-// countedPool counts what comes of creates.
-type countedPool struct {
-	*broker.Service
-	metrics *brokermetrics.Metrics
-}
-
-func (p countedPool) CreateRoom(ctx context.Context, r broker.CreateRequest) (broker.Placed, bool, error) {
-	placed, fresh, err := p.Service.CreateRoom(ctx, r)
-	p.metrics.Created(p.Config().Pool, fresh, err)
-	return placed, fresh, err
-}
-
-func (b *brokerProcess) close() error {
-	var errs []error
-	for _, c := range b.closers {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// start listens, then sweeps and serves. The ends it adds come after those of before, which may be nil.
+// start listens, then sweeps and serves. before, if there is one, starts what is to end before the
+// broker does. After an error the lifecycle's end is to be done.
 func (b *brokerProcess) start(ctx context.Context, l *lifecycle, o *brokerOptions, before func() error) error {
+	closePools := func(context.Context) error { return b.pools.close() }
 	api, err := listen(ctx, "listen", o.listen)
 	if err != nil {
-		return errors.Join(err, b.close())
+		l.then("closing the stores", closePools)
+		return err
 	}
 	stopMetrics, err := serveMetrics(ctx, l, b.log, o.metricsListen, b.metricsPort())
 	if err != nil {
-		return errors.Join(err, api.Close(), b.close())
+		l.then("closing the API", func(context.Context) error { return api.Close() })
+		l.then("closing the stores", closePools)
+		return err
 	}
-	stopLoops := b.sweep(l)
+	b.pools.run(l)
+	stopWatching := l.loop(func(ctx context.Context) {
+		b.config.watch(ctx, b.log, func(list []*poolOptions) error { return b.pools.change(ctx, l, list) })
+	})
 	if before != nil {
 		err = before()
 	}
 	s := httpServer(b.handler, b.log)
 	l.then("draining the API", func(ctx context.Context) error { return errors.Join(s.Shutdown(ctx), ignoreClosed(api.Close())) })
-	l.then("stopping the sweeps", stopLoops)
-	l.then("closing the stores", func(context.Context) error { return b.close() })
+	l.then("leaving the configuration alone", stopWatching)
+	l.then("stopping the sweeps", b.pools.stop)
+	l.then("closing the stores", closePools)
 	l.then("stopping the metrics", stopMetrics)
 	if err != nil {
 		return err
@@ -215,35 +162,6 @@ func (b *brokerProcess) start(ctx context.Context, l *lifecycle, o *brokerOption
 		return s.ServeTLS(api, "", "")
 	})
 	return nil
-}
-
-func (b *brokerProcess) sweep(l *lifecycle) (stop func(context.Context) error) {
-	var stops []func(context.Context) error
-	for _, s := range b.services {
-		pool := s.Config().Pool
-		log := b.log.With("component", "broker", "pool", pool)
-		trouble := ""
-		stops = append(stops, l.loop(func(ctx context.Context) {
-			s.Run(ctx, func(r broker.SweepReport) {
-				b.metrics.Swept(pool, r)
-				switch {
-				case r.Err == nil && trouble != "":
-					log.Info("sweeps succeed again", "instances", r.Instances)
-					trouble = ""
-				case r.Err != nil && r.Err.Error() != trouble:
-					trouble = r.Err.Error()
-					log.Warn("sweep failed", "error", r.Err)
-				}
-			})
-		}))
-	}
-	return func(ctx context.Context) error {
-		var errs []error
-		for _, stop := range stops {
-			errs = append(errs, stop(ctx))
-		}
-		return errors.Join(errs...)
-	}
 }
 
 // metricsPort asks for a token where the token file has one for that; else it is open, as scrapers expect.
@@ -260,25 +178,6 @@ func (b *brokerProcess) metricsPort() http.Handler {
 	m.Handle("GET /livez", b.handler)
 	m.Handle("GET /readyz", b.handler)
 	return m
-}
-
-func logEvent(log *slog.Logger, e broker.Event) {
-	level := slog.LevelInfo
-	switch e.Kind {
-	case broker.RoomConflict, broker.InstanceSuspect, broker.InstanceLost, broker.InstanceReborn, broker.RebuildBegun:
-		level = slog.LevelWarn
-	}
-	attrs := []slog.Attr{slog.String("kind", string(e.Kind))}
-	if e.Instance != "" {
-		attrs = append(attrs, slog.String("instance", e.Instance))
-	}
-	if e.Room != "" {
-		attrs = append(attrs, slog.String("room", e.Room), slog.Int64("epoch", int64(e.Epoch)))
-	}
-	if e.Detail != "" {
-		attrs = append(attrs, slog.String("detail", e.Detail))
-	}
-	log.LogAttrs(context.Background(), level, "event", attrs...)
 }
 
 // onLoopback is false for everything that is not surely loopback.

@@ -181,7 +181,7 @@ func TestSetFromEnv_AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile(t *testing
 	}
 	var base poolOptions
 	base.backend, base.placement = c.Flag("backend").Value.String(), c.Flag("placement").Value.String()
-	pools, err := readConfig(path, c.Flags(), &base)
+	pools, err := (&configuration{path: path, flags: c.Flags(), pool: &base}).read()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,26 +29,35 @@ func serveCommand() *cobra.Command {
 outside, but within the process and without a token.`,
 		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), &o, c.Flags(), c.ErrOrStderr()) },
 	}
-	f := c.Flags()
-	o.brokerOptions.flags(f)
-	o.scalerTLS.flags(f, "scaler-", "the scaler's gRPC service")
-	f.StringVar(&o.scalerListen, "scaler-listen", ":6000", "address of the scaler's gRPC service")
+	o.flags(c.Flags())
 	return c
 }
 
+func (o *serveOptions) flags(f *pflag.FlagSet) {
+	o.brokerOptions.flags(f)
+	o.scalerTLS.flags(f, "scaler-", "the scaler's gRPC service")
+	f.StringVar(&o.scalerListen, "scaler-listen", ":6000", "address of the scaler's gRPC service")
+}
+
 func runServe(ctx context.Context, o *serveOptions, flags *pflag.FlagSet, stderr io.Writer) error {
-	b, err := newBroker(&o.brokerOptions, flags, stderr)
+	b, err := newBroker(&o.brokerOptions, configuration{path: o.config, flags: flags, pool: &o.poolOptions, fresh: func() (*pflag.FlagSet, *poolOptions) {
+		o, f := &serveOptions{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.flags(f)
+		return f, &o.poolOptions
+	}}, stderr)
 	if err != nil {
 		return err
 	}
-	inner := httpapi.New(b.served, httpapi.Options{Observe: b.metrics.Request, Log: b.log.With("component", "api")})
+	inner := httpapi.New(nil, httpapi.Options{Observe: b.pools.metrics.Request, Log: b.log.With("component", "api")})
+	b.pools.handlers = append(b.pools.handlers, inner)
+	b.pools.publish()
 	client, err := brokerapi.NewClient("http://in-process", nil, &http.Client{Transport: inProcess{inner}})
 	if err != nil {
-		return errors.Join(err, b.close())
+		return errors.Join(err, b.pools.close())
 	}
 	s, err := newScaler(client, b.log, b.registry, &o.scalerTLS)
 	if err != nil {
-		return errors.Join(err, b.close())
+		return errors.Join(err, b.pools.close())
 	}
 	l := newLifecycle(b.log)
 	err = b.start(ctx, l, &o.brokerOptions, func() error {
