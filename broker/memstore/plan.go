@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -78,6 +79,7 @@ func (d *data) released(u broker.PlanUpdate) ([]*instance, error) {
 		}
 	}
 	if len(refusals) > 0 {
+		slices.SortStableFunc(refusals, func(a, b broker.SealRefusal) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 		return nil, &broker.SealError{Refusals: refusals}
 	}
 	return release, nil

@@ -201,6 +201,14 @@ func planClauses() []clause {
 			k.plan(4)
 			k.plan(3)
 		}},
+		{"the refusal for an unknown ordinal stands in order among the others", nothing, func(t *testing.T, k *kit) {
+			k.begin()
+			k.look(0)
+			k.look(2)
+			k.finish()
+			k.sealRefused(broker.PlanUpdate{Desired: 0}, broker.SealRefusal{Instance: name(0), Ordinal: 0, Why: "missing"},
+				broker.SealRefusal{Ordinal: 1, Why: "floor"}, broker.SealRefusal{Instance: name(2), Ordinal: 2, Why: "missing"})
+		}},
 		{"Unseal takes the seal off an instance below the number, and no other", nothing, func(t *testing.T, k *kit) {
 			k.ready(3)
 			k.plan(3)
