@@ -22,7 +22,7 @@ func PoolGauges(pool string, facts func(context.Context) (broker.Facts, error)) 
 		facts:        facts,
 		instances:    d(nameInstances, "Instances, by state.", "state"),
 		sessions:     d(nameSessions, "Sessions on all instances that have answered, as of their last good look."),
-		participants: d(nameParticipants, "Participants in rooms on them."),
+		participants: d(nameParticipants, "Participants in rooms on all instances that have answered."),
 		pins:         d(namePins, "Rooms in the directory."),
 		reserved:     d(nameReserved, "Participants expected and not yet seen."),
 		queue:        d(nameQueueRooms, "Rooms that lately found no place."),

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/roomscaler/roomscaler/broker"
+	"github.com/roomscaler/roomscaler/broker/brokerapi"
 )
 
 // Pool is what the API needs of a pool's service. Errors are those of package broker, wrapped or not.
@@ -139,7 +140,11 @@ func (h *Handler) serve(w *recorder, r *http.Request) (pattern string) {
 	if err != nil {
 		p := problemOf(err)
 		if p.Status >= http.StatusInternalServerError {
-			h.o.Log.Warn("request failed", "route", pattern, "method", r.Method, "pool", names["pool"], "code", p.Code, "error", err)
+			level := slog.LevelDebug // what hinders many requests is counted, and told by the sweeps
+			if p.Code == brokerapi.CodeInternal {
+				level = slog.LevelError
+			}
+			h.o.Log.Log(r.Context(), level, "request failed", "route", pattern, "method", r.Method, "pool", names["pool"], "code", p.Code, "error", err)
 		}
 		writeProblem(w, p)
 	}

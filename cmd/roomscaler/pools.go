@@ -157,6 +157,7 @@ func (ps *pools) change(ctx context.Context, l *lifecycle, list []*poolOptions) 
 	}
 	ps.run(l)
 	ps.publish()
+	ps.log.Info("configuration taken over", "pools", slices.Sorted(maps.Keys(next)))
 	for name, p := range old {
 		if next[name] != p {
 			errs = append(errs, p.stop(ctx))
@@ -173,7 +174,6 @@ func (ps *pools) publish() {
 	for _, h := range ps.handlers {
 		h.SetPools(served)
 	}
-	ps.log.Info("pools", "pools", slices.Sorted(maps.Keys(served)))
 }
 
 // stop ends the sweeps.
