@@ -120,8 +120,8 @@ func (s *side) look(m move, begin broker.PoolTime) broker.LookReport {
 	return r
 }
 
-// adopt shows a room of an epoch that was seen, or of one above all, and another one of
-// an epoch below all.
+// adopt shows a room of an epoch that was seen, or of one above all, and another room of an
+// epoch below all.
 func (s *side) adopt(ctx context.Context, term broker.Term, m move) string {
 	epoch := s.epoch(m.Epoch)
 	if m.Yes || epoch == 0 {
@@ -129,7 +129,7 @@ func (s *side) adopt(ctx context.Context, term broker.Term, m move) string {
 	}
 	res, err := s.Store.Adopt(ctx, term, name(m.Instance), m.Life, []broker.Adoption{
 		{Room: fmt.Sprint("room-", m.Room), Epoch: epoch, Expected: m.N},
-		{Room: fmt.Sprint("room-", m.Mask%sameRooms), Epoch: 7, Expected: 1, Labels: map[string]string{"x": "y"}},
+		{Room: fmt.Sprint("room-", (m.Room+1+m.Mask%(sameRooms-1))%sameRooms), Epoch: 7, Expected: 1, Labels: map[string]string{"x": "y"}},
 	})
 	out := ""
 	for _, r := range res {
