@@ -15,9 +15,6 @@ import (
 	"github.com/roomscaler/roomscaler/test/lab/supervisor"
 )
 
-// askTimeout bounds a sync as the API server's aggregation does, on the demonstration's scale.
-const askTimeout = 8 * time.Second
-
 // autoscale is the loop of KEDA and the HPA: at each sync it asks the scaler at addr and writes spec.replicas. It returns
 // when ctx ends.
 func autoscale(ctx context.Context, addr string, metadata map[string]string, c hpa.Config, set *supervisor.Supervisor, log *slog.Logger) error {

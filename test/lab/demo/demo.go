@@ -170,7 +170,7 @@ func settings(o Options) []report.Setting {
 		{Name: "load's times stretched by", Value: fmt.Sprint(o.Scale)},
 	}
 	m := o.metadata()
-	for _, k := range []string{"targetSessionsPerInstance", "drainGracePeriod", "emptyDwell", "releaseGuard", "minInstances", "maxInstances"} {
+	for _, k := range []string{"targetSessionsPerInstance", "spareSessions", "drainGracePeriod", "emptyDwell", "releaseGuard", "minInstances", "maxInstances"} {
 		list = append(list, report.Setting{Name: k, Value: m[k]})
 	}
 	return list

@@ -62,9 +62,15 @@ const (
 	peopleInRoom = 3  // on average, as the load makes them
 	spread       = 54 // the peak's sessions fill spread/10 instances
 	syncEvery    = 2 * time.Second
+	askTimeout   = 4 * time.Second // of a sync; cut as the API server's aggregation cuts it after a minute
+	releaseGuard = 6 * time.Second // an answer has its effect within askTimeout, or never
 	podGrace     = 10 * time.Minute
 	hookGrace    = 9*time.Minute + 30*time.Second
 )
+
+// quiet is the number of sessions at the start and at the end: with what is kept spare it leaves two instances
+// some room.
+func (o Options) quiet() int { return o.target() * 9 / 10 }
 
 // peak is the number of sessions at the peak, target that of an instance.
 func (o Options) peak() int   { return o.Rooms * peopleInRoom }
@@ -83,10 +89,11 @@ func (o Options) metadata() map[string]string {
 		"pool":                      pool,
 		"targetSessionsPerInstance": fmt.Sprint(o.target()),
 		"cooldownWindow":            o.cooldown().String(),
+		"spareSessions":             fmt.Sprint(o.target() / 2),
 		"drainGracePeriod":          podGrace.String(),
 		"onGraceExpired":            "hold",
 		"emptyDwell":                "3s",
-		"releaseGuard":              "12s",
+		"releaseGuard":              releaseGuard.String(),
 		"staleAfter":                "10s",
 		"startTimeout":              "30s",
 		"minInstances":              fmt.Sprint(base),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -25,12 +26,11 @@ type pods struct {
 	block     byte // third byte of the pods' addresses
 	adminPort int
 	httpPort  int
-	wsPort    int
 }
 
 func newPods(t tools, dir string, block byte) (*pods, error) {
 	p := &pods{tools: t, dir: dir, block: block}
-	for _, port := range []*int{&p.adminPort, &p.httpPort, &p.wsPort} {
+	for _, port := range []*int{&p.adminPort, &p.httpPort} {
 		n, err := procs.FreePort(p.ip(0).String())
 		if err != nil {
 			return nil, err
@@ -65,36 +65,63 @@ const startTimeout = 30 * time.Second
 func (p *pods) start(ctx context.Context, pod supervisor.Pod) (supervisor.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	// A life of its own for the logs: a restart goes on in the same folder.
-	dir := filepath.Join(p.dir, fmt.Sprintf("%s.%d", name(pod.Ordinal), pod.Life))
+	// Each start has a folder of its own: procs reads the log to see whether the start went well.
+	dir := filepath.Join(p.dir, fmt.Sprintf("%s.%d.%d", name(pod.Ordinal), pod.Life, pod.Restarts))
 	if p.tools.media == Simulated {
 		return p.startSimulated(ctx, pod, dir)
 	}
-	j, err := procs.StartJanus(ctx, procs.JanusOptions{
-		Name: name(pod.Ordinal), IP: p.ip(pod.Ordinal).String(), Dir: dir, AdminPort: p.adminPort, HTTPPort: p.httpPort, WSPort: p.wsPort,
-		AdminSecret: adminSecret, AdminKey: adminKey,
-	})
+	return p.startJanus(ctx, pod, dir)
+}
+
+func (p *pods) startJanus(ctx context.Context, pod supervisor.Pod, dir string) (supervisor.Process, error) {
+	j, err := procs.StartJanus(ctx, procs.JanusOptions{Name: name(pod.Ordinal), Dir: dir, AdminSecret: adminSecret, AdminKey: adminKey})
 	if err != nil {
 		return nil, err
 	}
-	return janus{j}, nil
+	c := &janus{Janus: j, done: make(chan struct{})}
+	ip, o := p.ip(pod.Ordinal).String(), j.Options()
+	for from, to := range map[int]int{p.adminPort: o.AdminPort, p.httpPort: o.HTTPPort} {
+		r, err := startRelay(ctx, net.JoinHostPort(ip, strconv.Itoa(from)), net.JoinHostPort(o.IP, strconv.Itoa(to)))
+		if err != nil {
+			j.Kill()
+			c.end()
+			return nil, err
+		}
+		c.relays = append(c.relays, r)
+	}
+	go func() {
+		<-j.Ended()
+		c.end()
+	}()
+	return c, nil
 }
 
-// janus is a supervisor.Process.
-type janus struct{ *procs.Janus }
+// janus is a supervisor.Process: a Janus and the relays to it. It has ended when all have.
+type janus struct {
+	*procs.Janus
+	relays []*relay
+	done   chan struct{}
+}
+
+func (j *janus) end() {
+	for _, r := range j.relays {
+		r.close()
+	}
+	close(j.done)
+}
 
 // Terminate lets Stop do no more than send SIGTERM: the supervisor kills by its own clock.
-func (j janus) Terminate() error {
+func (j *janus) Terminate() error {
 	go j.Stop(2 * podGrace)
 	return nil
 }
 
-func (j janus) Kill() error {
+func (j *janus) Kill() error {
 	j.Janus.Kill()
 	return nil
 }
 
-func (j janus) Done() <-chan struct{} { return j.Ended() }
+func (j *janus) Done() <-chan struct{} { return j.done }
 
 func (p *pods) startSimulated(ctx context.Context, pod supervisor.Pod, dir string) (supervisor.Process, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -54,7 +54,7 @@ func newWorld(o Options, t tools, naive bool, dir string) (*world, error) {
 	if naive {
 		w.block, w.dir = 2, filepath.Join(dir, "naive")
 	}
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+	if err := errors.Join(os.RemoveAll(w.dir), os.MkdirAll(w.dir, 0o700)); err != nil { // an earlier run may have been kept there
 		return nil, fmt.Errorf("making a folder for logs: %w", err)
 	}
 	f, err := os.Create(filepath.Join(w.dir, "lab.log"))
@@ -63,7 +63,7 @@ func newWorld(o Options, t tools, naive bool, dir string) (*world, error) {
 	}
 	w.stops = append(w.stops, func() { f.Close() })
 	w.log = slog.New(slog.NewTextHandler(f, nil))
-	w.profile = load.Demand(o.target()*6/5, o.peak(), o.Scale)
+	w.profile = load.Demand(o.quiet(), o.peak(), o.Scale)
 	w.rec = newRecorder(w)
 	return w, nil
 }
