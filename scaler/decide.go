@@ -60,7 +60,8 @@ func Decide(in Input) Decision {
 	last, unreadable := readRecord(f.Plan, now)
 	called := now - in.Silent.Milliseconds()
 	t := in.Target
-	if last != nil && last.Ref != in.Ref && now-last.CalledAt < takeover.Milliseconds() {
+	// One that is silent itself takes over from nobody: two of them would take turns.
+	if last != nil && last.Ref != in.Ref && (now-last.CalledAt < takeover.Milliseconds() || in.Silent >= takeover) {
 		return Decision{Hold: HoldTaken, Owner: last.Ref}
 	}
 	if last != nil && last.Ref == in.Ref && last.CalledAt > called {

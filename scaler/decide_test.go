@@ -134,6 +134,11 @@ func TestG3_OnlyWhatMayGo(t *testing.T) {
 		{"one marked by somebody else alone stays", marked(instance(3, 0), "operator", time.Hour, nil), nil, false},
 		{"one that is marked, empty and fresh goes", vacated(3, time.Hour), nil, true},
 		{"one that has been empty too shortly stays", vacated(3, 59*time.Second), nil, false},
+		{"one that nobody has looked at since it was marked stays", func() brokerapi.Instance {
+			in := marked(marked(instance(3, 0), "hook", time.Hour, nil), "scaler", 900*time.Millisecond, nil)
+			in.EmptyMS = ptr(int64(1_800_000))
+			return in
+		}(), nil, false},
 		{"one whose data is old stays", func() brokerapi.Instance { in := vacated(3, time.Hour); in.AgeMS = ptr(int64(31_000)); return in }(), nil, false},
 		{"one without data stays", func() brokerapi.Instance { in := vacated(3, time.Hour); in.AgeMS, in.Sessions = nil, nil; return in }(), nil, false},
 		{"one with a reservation stays", func() brokerapi.Instance { in := vacated(3, 5*time.Minute); in.Reserved = 1; return in }(), nil, false},
@@ -196,8 +201,20 @@ func TestG3_AboveTheNumber(t *testing.T) {
 	if got, want := d.Put.GuardMS, int64(100_000); got != want {
 		t.Errorf("guard: got %d ms, want %d: the answer before is about to be carried out", got, want)
 	}
-	again := decide(later(apply(f, d), 9*time.Minute), tg)
-	if again.Desired != 7 {
-		t.Errorf("within the cool-down: got %s, want 7", again.Why)
+	f = apply(f, d)
+	f.Instances = append(row(4, 30), vacated(4, time.Hour), vacated(6, time.Hour))
+	for at := time.Duration(0); at < 9*time.Minute; at += 5 * time.Second {
+		f = later(f, 5*time.Second)
+		d = decide(f, tg)
+		if d.Desired != 7 {
+			t.Fatalf("within the cool-down: got %s, want 7", d.Why)
+		}
+		f = apply(f, d)
 	}
+	t.Run("even when it is marked and empty it goes by way of a release", func(t *testing.T) {
+		f := facts(t, 4, record(t, tg, 4), tg, append(row(4, 30), vacated(5, time.Hour))...)
+		if d := decide(f, tg); d.Desired != 6 {
+			t.Errorf("got %s, want 6", d.Why)
+		}
+	})
 }

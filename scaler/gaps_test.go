@@ -228,6 +228,19 @@ func TestDecide_OnePoolOneScaledObject(t *testing.T) {
 	}
 }
 
+func TestDecide_SilentTakesNothingOver(t *testing.T) {
+	tg := target(t)
+	rec := record(t, tg, 4)
+	rec.CalledAt = now - 600_000
+	f := facts(t, 4, rec, tg, row(4, 10)...)
+	for silent, want := range map[time.Duration]scaler.Hold{5 * time.Minute: scaler.HoldTaken, 4 * time.Minute: scaler.HoldNone} {
+		d := scaler.Decide(scaler.Input{Facts: f, Ref: scaler.Ref{Namespace: "media", Name: "copy"}, Target: tg, Silent: silent})
+		if d.Hold != want {
+			t.Errorf("silent itself for %s: got %q, want %q", silent, d.Hold, want)
+		}
+	}
+}
+
 // TestDecide_NewestMetadata: a replica that KEDA has not asked since the trigger was edited plans by the
 // newer metadata that another replica has stored.
 func TestDecide_NewestMetadata(t *testing.T) {

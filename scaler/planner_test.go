@@ -61,6 +61,32 @@ func TestG4_BrokerGone(t *testing.T) {
 	}
 }
 
+// TestG4_SlowFetch: what a slow fetch brings is as old as its beginning.
+func TestG4_SlowFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker(ready(row(5, 45)...))
+		r := start(t, b)
+		r.wants(5)
+		slow := true
+		b.set(func(b *fakeBroker) {
+			b.before = func(_ context.Context, call string) error {
+				if !slow || call == "put" {
+					return errGone
+				}
+				slow = false
+				time.Sleep(4 * time.Second)
+				return nil
+			}
+		})
+		settle(10900 * time.Millisecond) // the slow fetch began after 1 s and ended after 5 s
+		r.wants(5)
+		settle(200 * time.Millisecond)
+		if n, code, text := r.answer(ref()); code != codes.Unavailable {
+			t.Errorf("got %d, %s %q, want UNAVAILABLE", n, code, text)
+		}
+	})
+}
+
 func TestG4_Rebuilding(t *testing.T) {
 	for _, way := range []string{"phase", "code"} {
 		t.Run("the number ends at once, told by "+way, func(t *testing.T) {
@@ -264,7 +290,15 @@ func TestG4_OlderFacts(t *testing.T) {
 		b.set(func(b *fakeBroker) { p := *b.facts.Plan; older = &p; b.facts.Queue.Participants = 60 })
 		settle(time.Second)
 		r.wants(6)
-		b.set(func(b *fakeBroker) { b.facts.Plan = older })
+		b.set(func(b *fakeBroker) {
+			b.facts.Plan = older
+			b.before = func(_ context.Context, call string) error {
+				if call == "put" {
+					return errGone
+				}
+				return nil
+			}
+		})
 		settle(2 * time.Second)
 		r.wants(6)
 	})
