@@ -9,7 +9,8 @@ import (
 	"github.com/roomscaler/roomscaler/broker"
 )
 
-// refusals are the codes of scripts' answers besides "ok", "seal" and "noinfo".
+// refusal returns the error of an answer's code, nil for one that is none. "seal" and "noinfo"
+// have more to tell and are read elsewhere.
 func refusal(code string) error {
 	switch code {
 	case "lost":
@@ -45,6 +46,9 @@ var remedies = []struct{ mark, remedy string }{
 	{"OOM", "raise maxmemory"},
 	{"MISCONF", "Redis cannot write its snapshot; see its log"},
 	{"CLUSTERDOWN", "a part of the cluster is down"},
+	{"MOVED ", "this server is part of a cluster; write redis+cluster in the store's URL"},
+	{"cluster support disabled", "this server is no cluster; write redis in the store's URL"},
+	{"TRYAGAIN", "the pool's slot is being moved"},
 	{"READONLY", "a replica answered; the fail-over may not be over"},
 }
 

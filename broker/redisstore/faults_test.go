@@ -32,6 +32,7 @@ func held(t *testing.T, url string, o redisstore.Options) (*redisstore.Store, br
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the clock goes on", func() bool { return must(s.State(t.Context()))(t).Now > st.Now+1 })
 	return s, st.Term
 }
 

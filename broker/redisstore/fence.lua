@@ -5,7 +5,6 @@ local inst = get_instance(ARGV[3])
 if not inst then return { 'noinstance' } end
 if inst.incarnation ~= ARGV[4] then return { 'stale' } end
 if inst.fence == REQUEST then return ended_before(inst.name, { 'ok' }) end
-if inst.lost ~= '' then return { 'ok' } end
 local reply = end_all(inst, 'lost', { 'ok' })
 inst.lost, inst.fence = '1', REQUEST
 save(inst)

@@ -23,7 +23,7 @@ func (twice) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 }
 func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
+		if name := cmd.Name(); name == "evalsha" || name == "eval" {
 			if err := next(ctx, cmd); err != nil {
 				return err // not known yet: package redis sends the whole script
 			}

@@ -18,8 +18,8 @@ type reply struct {
 	bad    bool
 }
 
-// readReply reads an answer's code. The answer's fields follow only "ok"; and "noroom", which
-// has the state with it.
+// readReply reads an answer's code. Fields follow "ok", and "noroom", which has the state
+// with it.
 func readReply(doing string, answer []string) (reply, error) {
 	if len(answer) == 0 {
 		return reply{}, unreadable(doing, "an empty answer")
@@ -36,7 +36,7 @@ func readReply(doing string, answer []string) (reply, error) {
 		if r.bad || len(e.Refusals) == 0 {
 			return reply{}, unreadable(doing, "a refusal")
 		}
-		slices.SortStableFunc(e.Refusals, func(a, b broker.SealRefusal) int {
+		slices.SortFunc(e.Refusals, func(a, b broker.SealRefusal) int {
 			return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Instance, b.Instance))
 		})
 		return reply{}, e

@@ -207,14 +207,26 @@ func TestCluster(t *testing.T) {
 	}
 	t.Run("a pool whose slot is being moved is refused, not halved", func(t *testing.T) {
 		o := options()
-		s := openURL(t, url, o)
-		walked(t, s)
-		st := must(s.State(t.Context()))(t)
+		s, term := held(t, url, o)
 		move(t, nodes, "roomscaler:{"+o.Pool+"}:instances")
-		_, err := s.Mark(t.Context(), st.Term, "janus-0", broker.MarkRequest{Owner: broker.OwnerHook})
-		if !errors.Is(err, broker.ErrStoreUnavailable) && !errors.Is(err, broker.ErrStoreLost) {
-			t.Errorf("Mark with half of the keys elsewhere: got %v, want a refusal", err)
+		_, err := s.Mark(t.Context(), term, "janus-0", broker.MarkRequest{Owner: broker.OwnerHook})
+		away(t, "Mark with one of the keys elsewhere", err, "TRYAGAIN", "is being moved")
+		if _, _, err = s.Lookup(t.Context(), "kept", false); err != nil {
+			t.Errorf("Lookup, whose keys are all there: got %v, want the pin", err)
 		}
+	})
+	t.Run("a form that does not suit the server is told", func(t *testing.T) {
+		var errs []error
+		for _, r := range nodes {
+			o := options()
+			o.Pool = "one"
+			_, err := openURL(t, "redis://"+r.Addr(), o).State(t.Context())
+			errs = append(errs, err)
+		}
+		contains(t, errors.Join(errs...), "write redis+cluster")
+		single := startRedis(t, procs.RedisOptions{})
+		_, err := openURL(t, "redis+cluster://"+single.Addr(), options()).State(t.Context())
+		away(t, "State", err, "write redis in")
 	})
 }
 

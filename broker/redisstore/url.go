@@ -3,6 +3,7 @@ package redisstore
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -38,16 +39,18 @@ func Open(rawURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := broker.CheckPool(o.Pool); err != nil {
-		return nil, err
-	}
 	if o.Timeout < 0 {
 		return nil, &broker.InvalidError{Field: "Timeout", Want: "is negative; give a time such as 1s"}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	return New(a.client(o.Timeout), o)
+	client := a.client(o.Timeout)
+	s, err := New(client, o)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return s, nil
 }
 
 // address is a store's URL, taken apart.
