@@ -148,6 +148,11 @@ func TestBackend_Look_NoVideoroom(t *testing.T) {
 	wantLookFault(t, backend(adminSecret, ""), s.process.AdminURL(), broker.FaultPluginMissing, broker.ErrRefused, "libjanus_videoroom.so")
 }
 
+// asGood answers everything that a look asks.
+func asGood(transaction string) string {
+	return `{"janus":"success","transaction":"` + transaction + `","sessions":[],"status":{"session_timeout":60},"response":{"list":[],"exists":false}}`
+}
+
 // secretsFirst puts what is secret in a request to the front, where an error's text is not cut yet.
 func secretsFirst(request json.RawMessage) string {
 	var r struct {
@@ -185,14 +190,16 @@ func TestBackend_Look_Strangers(t *testing.T) {
 		{"a redirect, which is not followed", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, broker.FaultOther, broker.ErrRefused},
-		{"an answer without end", func(w http.ResponseWriter, r *http.Request) {
-			for block := make([]byte, 1<<20); ; {
-				if _, err := w.Write(block); err != nil {
-					return
-				}
+		{"an answer that is too long", serve(200, func(b []byte) string {
+			var asked struct {
+				Transaction string `json:"transaction"`
 			}
-		}, broker.FaultOther, broker.ErrUncertain},
-		{"a success for another request", serve(200, func([]byte) string { return `{"janus":"success","transaction":"x","sessions":[]}` }), broker.FaultOther, broker.ErrUncertain},
+			if json.Unmarshal(b, &asked) != nil {
+				return ""
+			}
+			return strings.Repeat(" ", 33<<20) + asGood(asked.Transaction)
+		}), broker.FaultOther, broker.ErrUncertain},
+		{"a success for another request", serve(200, func([]byte) string { return asGood("x") }), broker.FaultOther, broker.ErrUncertain},
 		{"an error that echoes the request", serve(200, func(b []byte) string {
 			return `{"janus":"error","error":{"code":499,"reason":"` + echoed(b) + `"}}`
 		}), broker.FaultOther, broker.ErrRefused},
@@ -241,6 +248,28 @@ func TestBackend_Look_Strangers(t *testing.T) {
 			if !strings.Contains(fmt.Sprint(err), "[hidden]") {
 				t.Errorf("%v shows no echo, so this test shows nothing", err)
 			}
+		}
+	})
+	t.Run("a destroy whose later step is refused may have had its effect", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var asked struct {
+				Janus       string `json:"janus"`
+				Transaction string `json:"transaction"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+				return
+			}
+			answer := `"janus":"success","response":{"videoroom":"destroyed","participants":[]}`
+			if asked.Janus == "list_sessions" {
+				answer = `"janus":"error","error":{"code":403,"reason":"Unauthorized request (wrong or missing secret/token)"}`
+			}
+			fmt.Fprintf(w, `{"transaction":%q,%s}`, asked.Transaction, answer)
+		}))
+		defer server.Close()
+		at := broker.Target{Pool: "p", Instance: "janus-0", Address: server.URL + "/admin"}
+		err := backend(adminSecret, "").Destroy(t.Context(), at, broker.RoomRef{Room: "r", Epoch: 5}, broker.DestroyOptions{})
+		if f := faultOf(t, err); f.Fault != broker.FaultUnauthorized || !errors.Is(err, broker.ErrUncertain) || errors.Is(err, broker.ErrRefused) {
+			t.Errorf("got %v, want an uncertain one", err)
 		}
 	})
 	t.Run("a name that does not resolve", func(t *testing.T) {

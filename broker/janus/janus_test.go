@@ -90,7 +90,7 @@ func join(t *testing.T, c *januscli.Session, at broker.Target, r broker.RoomSpec
 }
 
 // watch subscribes to the room's dummy publisher: a viewer that needs no media.
-func watch(t *testing.T, c *januscli.Session, at broker.Target, r broker.RoomSpec) {
+func (s *server) watch(t *testing.T, c *januscli.Session, at broker.Target, r broker.RoomSpec) {
 	t.Helper()
 	people, err := c.Ask(t.Context(), map[string]any{"request": "listparticipants", "room": roomID(at, r.Epoch)})
 	if err != nil {
@@ -101,6 +101,10 @@ func watch(t *testing.T, c *januscli.Session, at broker.Target, r broker.RoomSpe
 			if err := c.Watch(t.Context(), roomID(at, r.Epoch), roomKey.PIN(at.Pool, r.Room, r.Epoch), p["id"]); err != nil {
 				t.Fatal(err)
 			}
+			eventually(t, "the viewer is in the room", func() bool {
+				o, err := s.Inspect(t.Context(), at, broker.RoomRef{Room: r.Room, Epoch: r.Epoch})
+				return err == nil && o.Viewers > 0
+			})
 			return
 		}
 	}
@@ -142,11 +146,17 @@ func TestBackend(t *testing.T) {
 					Join: func(t *testing.T, at broker.Target, r broker.RoomSpec) func() {
 						c := s.client(t)
 						join(t, c, at, r)
-						return closer(t, c)
+						return func() {
+							// A session that only ends is out of its room a moment later.
+							if err := c.Leave(t.Context()); err != nil {
+								t.Error(err)
+							}
+							closer(t, c)()
+						}
 					},
 					Watch: func(t *testing.T, at broker.Target, r broker.RoomSpec) func() {
 						c := s.client(t)
-						watch(t, c, at, r)
+						s.watch(t, c, at, r)
 						return closer(t, c)
 					},
 					Watchable: map[string]any{"dummy_publisher": true},

@@ -3,7 +3,6 @@ package janus_test
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -89,9 +88,6 @@ func TestBackend_Look_Ids(t *testing.T) {
 	if l := s.look(t, false); l.OtherRooms != 2 || l.StringIDs {
 		t.Errorf("%d others, string ids %v", l.OtherRooms, l.StringIDs)
 	}
-	if math.MaxInt64 != 9223372036854775807 {
-		t.Fatal("unreachable")
-	}
 	t.Run("a server that wants other ids than the look said refuses with advice", func(t *testing.T) {
 		at := s.target
 		at.StringIDs = true
@@ -144,7 +140,7 @@ func TestBackend_Destroy_SessionInTwoRooms(t *testing.T) {
 	s.create(t, a)
 	s.create(t, b)
 	c := s.client(t)
-	watch(t, c, s.target, a)
+	s.watch(t, c, s.target, a)
 	second, err := c.Attach(t.Context())
 	if err != nil {
 		t.Fatal(err)

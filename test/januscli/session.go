@@ -97,13 +97,15 @@ func (s *Session) Join(ctx context.Context, room any, pin string) error {
 	return nil
 }
 
-// Watch subscribes to a feed of the room that sends something, or to its dummy publisher.
+// Watch subscribes to a feed of the room that sends something, or to its dummy publisher, and returns once Janus has accepted
+// the request. What comes of it is not waited for: on a machine with no interface but loopback Janus cannot make an offer
+// and says nothing at all, although the handle watches from then on.
 func (s *Session) Watch(ctx context.Context, room any, pin string, feed any) error {
 	request := map[string]any{"request": "join", "ptype": "subscriber", "room": room, "streams": []any{map[string]any{"feed": feed}}}
 	if pin != "" {
 		request["pin"] = pin
 	}
-	if err := s.await(ctx, request); err != nil {
+	if _, err := s.message(ctx, request); err != nil {
 		return fmt.Errorf("watch feed %v of room %v: %w", feed, room, err)
 	}
 	return nil

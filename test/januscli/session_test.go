@@ -63,15 +63,6 @@ func TestSession(t *testing.T) {
 			t.Errorf("got %v, want code 433", err)
 		}
 	})
-	t.Run("one who watches is no participant", func(t *testing.T) {
-		s := open(t)
-		if err := s.Watch(ctx, 7, "p", people(t)[0]["id"]); err != nil {
-			t.Fatal(err)
-		}
-		if got := len(people(t)); got != 1 {
-			t.Errorf("%d participants with the dummy, want 1", got)
-		}
-	})
 	t.Run("a closed session is gone", func(t *testing.T) {
 		s := open(t)
 		if err := s.Close(ctx); err != nil {

@@ -5,3 +5,5 @@ package procs
 import "syscall"
 
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func (p *Process) awaitStopped() {}

@@ -100,8 +100,12 @@ func (p *Process) Stop(grace time.Duration) bool {
 	}
 }
 
-// Pause stops the process where it is (SIGSTOP): it keeps its connections and answers nothing.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// Pause stops the process where it is (SIGSTOP): it keeps its connections and answers nothing. On Linux it returns once all
+// threads stand still.
+func (p *Process) Pause() {
+	p.signal(syscall.SIGSTOP)
+	p.awaitStopped()
+}
 
 // Continue ends a pause.
 func (p *Process) Continue() { p.signal(syscall.SIGCONT) }
