@@ -172,6 +172,9 @@ func (l *law) reckon() Why {
 	if w.Blind {
 		l.low.raise(l.r, "", "no instance in range has fresh data")
 	}
+	if l.f.Plan == nil || l.f.Plan.Version == 0 {
+		l.low.raise(l.r, "", "the first number of a term")
+	}
 	w.Floor, w.FloorBy, w.FloorWhy = l.low.n, l.low.by, l.low.why
 	w.Dcool = l.cool(w)
 

@@ -77,6 +77,14 @@ func TestG4_UnknownNeverLowers(t *testing.T) {
 			t.Errorf("got %d, risks %v, store %v: want 10, one risk, and a new record", d.Desired, d.Risks, d.Store)
 		}
 	})
+	t.Run("the first number of a term is no lower than its floor, whatever the maximum", func(t *testing.T) {
+		tg := target(t, "maxInstances", "4")
+		f := facts(t, 10, record(t, tg, 10), tg, row(2, 10)...)
+		f.Plan, f.Floor = nil, 9
+		if d := decide(f, tg); d.Desired != 9 {
+			t.Errorf("got %s, want 9", d.Why)
+		}
+	})
 	t.Run("no number while the directory is being rebuilt", func(t *testing.T) {
 		tg := target(t)
 		f := facts(t, 10, record(t, tg, 10), tg, idle()...)
@@ -125,6 +133,12 @@ func TestG4_Replacements(t *testing.T) {
 			}
 		})
 	}
+	t.Run("one that has not answered yet counts as coming, though the broker suspects it", func(t *testing.T) {
+		early := func(i int) brokerapi.Instance { return marked(starting(i, time.Minute), "broker", time.Minute, nil) }
+		if got := dloadWith(t, 1, early); got != 10 {
+			t.Errorf("got %d, want 10", got)
+		}
+	})
 	t.Run("what another owner takes away is always made up for", func(t *testing.T) {
 		operator := func(i int) brokerapi.Instance { return marked(instance(i, 40), "operator", time.Minute, nil) }
 		if got := dloadWith(t, 5, operator); got != 15 {

@@ -367,4 +367,5 @@ func TestServer_ManyScaledObjects(t *testing.T) {
 	})
 }
 
-var _ scaler.Source = (*fakeBroker)(nil)
+// The broker's own client is what a scaler runs on.
+var _ scaler.Source = (*brokerapi.Client)(nil)

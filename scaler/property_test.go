@@ -130,7 +130,7 @@ func TestDecide_Properties(t *testing.T) {
 			first := decide(f, tg)
 			second := decide(apply(f, first), tg)
 			switch {
-			case first.Why.Rule == scaler.RuleAdopt && first.Desired > tg.MaxInstances: // no cool-down for that
+			case first.Desired > tg.MaxInstances && (first.Why.Rule == scaler.RuleAdopt || f.Plan == nil): // no cool-down for that
 				return
 			case len(first.Put.Unseal) > 0: // it is load and capacity again, and a matter of marks
 				if second.Desired < first.Desired {

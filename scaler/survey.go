@@ -154,14 +154,12 @@ func worth(in *brokerapi.Instance, t Target) capacity {
 		}
 	}
 	switch {
-	case suspect:
-		return broken
 	case neverAnswered(in):
 		if in.KnownMS < t.StartTimeout.Milliseconds() {
-			return good
+			return good // whatever the broker thinks of its silence
 		}
 		return broken
-	case !fresh(in, t):
+	case suspect, !fresh(in, t):
 		return broken
 	}
 	return good

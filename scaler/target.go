@@ -76,6 +76,7 @@ const (
 	maxSpare       = 100_000_000
 	maxPercent     = 1000
 	maxPeriod      = 7 * 24 * time.Hour
+	maxGuard       = 30 * time.Minute // a broker takes no longer one
 )
 
 var poolForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -97,13 +98,13 @@ func ParseTarget(metadata map[string]string) (Target, error) {
 		PerInstance:     r.integer("targetSessionsPerInstance", required, 1, maxPerInstance),
 		Metric:          SessionMetric(r.choice("sessionMetric", "sessions", "participants", "rooms")),
 		EmptyWhen:       r.choice("emptyWhen", EmptySessions, EmptyRooms),
-		Cooldown:        r.duration("cooldownWindow", 5*time.Minute, 0),
-		DrainGrace:      r.duration("drainGracePeriod", time.Hour, time.Millisecond),
+		Cooldown:        r.duration("cooldownWindow", 5*time.Minute, 0, maxPeriod),
+		DrainGrace:      r.duration("drainGracePeriod", time.Hour, time.Millisecond, maxPeriod),
 		OnGraceExpired:  r.choice("onGraceExpired", GraceRelease, GraceHold),
-		EmptyDwell:      r.duration("emptyDwell", 30*time.Second, 0),
-		ReleaseGuard:    r.duration("releaseGuard", 90*time.Second, 0),
-		StaleAfter:      r.duration("staleAfter", 30*time.Second, time.Millisecond),
-		StartTimeout:    r.duration("startTimeout", 180*time.Second, time.Millisecond),
+		EmptyDwell:      r.duration("emptyDwell", 30*time.Second, 0, maxPeriod),
+		ReleaseGuard:    r.duration("releaseGuard", 90*time.Second, 0, maxGuard),
+		StaleAfter:      r.duration("staleAfter", 30*time.Second, time.Millisecond, maxPeriod),
+		StartTimeout:    r.duration("startTimeout", 180*time.Second, time.Millisecond, maxPeriod),
 		MaxReplacements: r.integer("maxReplacements", "2", 0, maxInstances),
 		MinInstances:    r.integer("minInstances", "1", 0, maxInstances),
 		MaxInstances:    r.integer("maxInstances", "100", 1, maxInstances),
@@ -196,7 +197,7 @@ func (r *reader) choice(key string, options ...string) string {
 	return options[0]
 }
 
-func (r *reader) duration(key string, def, low time.Duration) time.Duration {
+func (r *reader) duration(key string, def, low, high time.Duration) time.Duration {
 	v, ok := r.value(key)
 	if !ok {
 		return def
@@ -205,8 +206,8 @@ func (r *reader) duration(key string, def, low time.Duration) time.Duration {
 	switch {
 	case err != nil:
 		r.fail(key, fmt.Sprintf("%s is no duration; write it with its unit, as 90s or 1h30m", quote(v)))
-	case d < low || d > maxPeriod:
-		r.fail(key, fmt.Sprintf("%s does not fit; give %s to %s", quote(v), low, maxPeriod))
+	case d < low || d > high:
+		r.fail(key, fmt.Sprintf("%s does not fit; give %s to %s", quote(v), low, high))
 	case d%time.Millisecond != 0:
 		r.fail(key, fmt.Sprintf("%s is too fine; give whole milliseconds", quote(v)))
 	default:

@@ -65,6 +65,7 @@ func TestParseTarget_Errors(t *testing.T) {
 		{"window without unit", "cooldownWindow", "300", `metadata cooldownWindow: "300" is no duration; write it with its unit, as 90s or 1h30m`},
 		{"window negative", "cooldownWindow", "-1s", `metadata cooldownWindow: "-1s" does not fit; give 0s to 168h0m0s`},
 		{"window too fine", "cooldownWindow", "1ns", `metadata cooldownWindow: "1ns" is too fine; give whole milliseconds`},
+		{"guard longer than a broker takes", "releaseGuard", "31m", `metadata releaseGuard: "31m" does not fit; give 0s to 30m0s`},
 		{"grace zero", "drainGracePeriod", "0s", `metadata drainGracePeriod: "0s" does not fit; give 1ms to 168h0m0s`},
 		{"on grace expired", "onGraceExpired", "kill", `metadata onGraceExpired: "kill" is none of the choices; give one of release, hold`},
 		{"spare", "spareSessions", "-5", `metadata spareSessions: "-5" does not fit; give a whole number from 0 to 100000000, or a share as 10%`},
