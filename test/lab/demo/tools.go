@@ -91,9 +91,9 @@ func (t *tools) servers(ctx context.Context, o Options, dir string, say func(str
 		t.media = Simulated
 		say("no janus: the simulated media server takes its place")
 	}
-	t.janus = "simulated media servers"
+	t.janus = "Simulated media servers"
 	if t.media == Real {
-		t.janus = "real Janus servers"
+		t.janus = "Real Janus servers"
 	}
 	return nil
 }

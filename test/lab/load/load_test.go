@@ -120,7 +120,10 @@ func TestLoad_Run(t *testing.T) {
 	})
 	t.Run("the end of the server cuts it, by the cause of that end", func(t *testing.T) {
 		w := &world{cause: "scale-in"}
-		s := run(t, w, ages, func() { w.server.CloseClientConnections(); w.server.Listener.Close() })
+		s := run(t, w, ages, func() {
+			var dead http.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+			w.handler.Store(&dead)
+		})
 		check(t, w, s, "cut:scale-in")
 		if s.CutBy["scale-in"] != 1 || s.Cut != 1 {
 			t.Errorf("got %+v, want one cut", s)

@@ -135,9 +135,16 @@
         node("path", {d: d + `H${round(x(stop))}V${base}Z`, fill: "var(--load)", opacity: .85}, svg);
       }
       node("line", {x1: LEFT, x2: W - RIGHT, y1: base + 3.5, y2: base + 3.5, class: "grid"}, svg);
+      const groups = []; // cuts of one moment share a cross
       for (const c of (run.cuts || []).filter(c => c.lane === lane.name)) {
-        const g = node("path", {d: `M${x(c.t) - 4} ${y0 + h / 2 - 4}l8 8m0 -8l-8 8`, stroke: "var(--bad)", "stroke-width": 2.5, "stroke-linecap": "round", fill: "none"}, svg);
-        node("title", {}, g, `${c.room}: ${c.people} people, ${c.cause}`);
+        const g = groups[groups.length - 1];
+        if (g && x(c.t) - x(g[0].t) < 10) g.push(c); else groups.push([c]);
+      }
+      for (const cuts of groups) {
+        const at = x(cuts[0].t), mid = y0 + h / 2;
+        const g = node("path", {d: `M${at - 4} ${mid - 4}l8 8m0 -8l-8 8`, stroke: "var(--bad)", "stroke-width": 2.5, "stroke-linecap": "round", fill: "none"}, svg);
+        node("title", {}, g, cuts.map(c => `${c.room}: ${c.people} people, ${c.cause}`).join("\n"));
+        if (cuts.length > 1) node("text", {x: at + 9, y: mid + 4, style: "fill:var(--bad);font-weight:600"}, svg, cuts.length + " rooms");
       }
     });
     hover(svg, run, 2, bottom);
