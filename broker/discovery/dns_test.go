@@ -26,7 +26,7 @@ const service = "janus.media.svc.cluster.local."
 type zone struct {
 	srv   map[string][]dnsmessage.SRVResource
 	addrs map[string][]string
-	rcode map[string]dnsmessage.RCode // of names that fail
+	rcode map[string]dnsmessage.RCode // of names that fail, or of "name TYPE"
 	mute  bool
 	tcp   atomic.Int32 // questions that came by TCP
 }
@@ -108,6 +108,9 @@ func (z *zone) reply(query []byte, limit int) []byte {
 	q := m.Questions[0]
 	name := strings.ToLower(q.Name.String())
 	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true, RCode: z.rcode[name]}, Questions: m.Questions}
+	if c, ok := z.rcode[name+" "+q.Type.String()]; ok {
+		out.RCode = c
+	}
 	head := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 5}
 	_, isService := z.srv[name]
 	_, isHost := z.addrs[name]
@@ -251,6 +254,14 @@ func TestDNS(t *testing.T) {
 		z.pod("janus-0", "10.0.0.1", 1)
 		z.pod("janus-1", "10.0.0.2", 1)
 		z.rcode["janus-1."+service] = dnsmessage.RCodeServerFailure
+		if got, err := find(t, z, "7088", ""); err == nil {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("so is one of which only one kind can be asked for", func(t *testing.T) {
+		z := newZone()
+		z.pod("janus-0", "10.0.0.1", 1)
+		z.rcode["janus-0."+service+" TypeA"] = dnsmessage.RCodeServerFailure
 		if got, err := find(t, z, "7088", ""); err == nil {
 			t.Errorf("got %v", got)
 		}

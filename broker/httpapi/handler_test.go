@@ -155,6 +155,14 @@ func TestHandler_AnswersTheGoldenMessages(t *testing.T) {
 			t.Errorf("got %s", w.Body)
 		}
 	})
+	t.Run("an instance that no finder has listed is unlisted since it became known", func(t *testing.T) {
+		f, _ := example()
+		f.facts.Instances[0].ListedAt = broker.Never
+		w := do(handler(f, httpapi.Options{}), "GET "+base+"/instances/janus-0", "")
+		if !strings.Contains(w.Body.String(), `"known_ms":100000,"unlisted_ms":100000`) {
+			t.Errorf("got %s", w.Body)
+		}
+	})
 	t.Run("a room that was there is 200", func(t *testing.T) {
 		f, _ := example()
 		f.fresh = false
@@ -266,9 +274,16 @@ func TestHandler_Errors(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, _ := example()
 			f.hold = func(ctx context.Context, _ time.Duration) { <-ctx.Done() }
-			w := do(handler(f, httpapi.Options{Timeout: 3 * time.Second}), "GET /v1/pools/video", "")
-			if w.Code != 503 || !strings.Contains(w.Body.String(), `"code":"timeout"`) {
-				t.Errorf("got %d: %s", w.Code, w.Body)
+			h := handler(f, httpapi.Options{Timeout: 3 * time.Second})
+			for line, want := range map[string]time.Duration{
+				"GET /v1/pools/video": 3 * time.Second,
+				"GET /v1/pools/video/instances/janus-0/drain?owner=hook&wait=20s": 23 * time.Second,
+			} {
+				begin := time.Now()
+				w := do(h, line, "")
+				if took := time.Since(begin); w.Code != 503 || !strings.Contains(w.Body.String(), `"code":"timeout"`) || took != want {
+					t.Errorf("%s: after %v got %d: %s", line, took, w.Code, w.Body)
+				}
 			}
 		})
 	})
