@@ -59,7 +59,7 @@ const (
 	RiskMaximum = "at_maximum"      // the load needs more instances than may be
 	RiskAbove   = "above_maximum"   // more instances are in use than may be; Kubernetes may cut them off
 	RiskBlind   = "blind"           // no instance in range has fresh data
-	RiskBroken  = "broken"          // broken instances beyond those that are replaced, or up to it
+	RiskBroken  = "broken"          // instances are missing or do not answer, and are made up for
 	RiskGrace   = "grace_expired"   // an instance is let go with rooms on it
 	RiskRecord  = "record_unusable" // the history could not be read and starts anew
 	RiskRefused = "seal_refused"    // the store would not release an instance
