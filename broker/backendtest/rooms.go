@@ -96,6 +96,18 @@ func testDestroy(t *testing.T, s *Server) {
 			t.Errorf("a second time: %v", err)
 		}
 	})
+	t.Run("a viewer's session ends with a room in which nobody sends", func(t *testing.T) {
+		r := b.spec("left alone")
+		r.Settings = b.Watchable
+		b.make(t, r)
+		b.Watch(t, b.at(t), r)
+		if err := destroy(t, r, false); err != nil {
+			t.Fatal(err)
+		}
+		if l := b.look(t, true); l.Sessions != 0 || l.Handles != 0 {
+			t.Errorf("%d sessions and %d handles are left", l.Sessions, l.Handles)
+		}
+	})
 	t.Run("a room with somebody in it is not vacant", func(t *testing.T) {
 		for name, enter := range map[string]func(*testing.T, broker.Target, broker.RoomSpec) func(){"who may send": b.Join, "who watches": b.Watch} {
 			r := b.spec("occupied by one " + name)

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,28 +251,36 @@ func TestBackend_Look_Strangers(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a destroy whose later step is refused may have had its effect", func(t *testing.T) {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var asked struct {
-				Janus       string `json:"janus"`
-				Transaction string `json:"transaction"`
+	for _, step := range []string{"list_sessions", "destroy_session"} {
+		t.Run("a destroy that is refused "+step+" after it may have had its effect", func(t *testing.T) {
+			var destroyed atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var asked struct {
+					Janus       string `json:"janus"`
+					Transaction string `json:"transaction"`
+					Request     struct {
+						Request string `json:"request"`
+					} `json:"request"`
+				}
+				if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+					return
+				}
+				answer := `"janus":"success","sessions":[1],"handles":[2],"response":{"participants":[{}]},
+					"info":{"plugin":"janus.plugin.videoroom","plugin_specific":{"type":"publisher","room":5}}`
+				if asked.Janus == step && destroyed.Load() {
+					answer = `"janus":"error","error":{"code":403,"reason":"Unauthorized request (wrong or missing secret/token)"}`
+				}
+				destroyed.CompareAndSwap(false, asked.Request.Request == "destroy")
+				fmt.Fprintf(w, `{"transaction":%q,%s}`, asked.Transaction, answer)
+			}))
+			defer server.Close()
+			at := broker.Target{Pool: "p", Instance: "janus-0", Address: server.URL + "/admin"}
+			err := backend(adminSecret, "").Destroy(t.Context(), at, broker.RoomRef{Room: "r", Epoch: 5}, broker.DestroyOptions{})
+			if f := faultOf(t, err); f.Fault != broker.FaultUnauthorized || !errors.Is(err, broker.ErrUncertain) || errors.Is(err, broker.ErrRefused) {
+				t.Errorf("got %v, want an uncertain one", err)
 			}
-			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-				return
-			}
-			answer := `"janus":"success","response":{"videoroom":"destroyed","participants":[]}`
-			if asked.Janus == "list_sessions" {
-				answer = `"janus":"error","error":{"code":403,"reason":"Unauthorized request (wrong or missing secret/token)"}`
-			}
-			fmt.Fprintf(w, `{"transaction":%q,%s}`, asked.Transaction, answer)
-		}))
-		defer server.Close()
-		at := broker.Target{Pool: "p", Instance: "janus-0", Address: server.URL + "/admin"}
-		err := backend(adminSecret, "").Destroy(t.Context(), at, broker.RoomRef{Room: "r", Epoch: 5}, broker.DestroyOptions{})
-		if f := faultOf(t, err); f.Fault != broker.FaultUnauthorized || !errors.Is(err, broker.ErrUncertain) || errors.Is(err, broker.ErrRefused) {
-			t.Errorf("got %v, want an uncertain one", err)
-		}
-	})
+		})
+	}
 	t.Run("a name that does not resolve", func(t *testing.T) {
 		b := janus.New(janus.Options{AdminSecret: adminSecret, HTTP: &http.Client{Transport: &http.Transport{
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
