@@ -62,8 +62,8 @@ const (
 	peopleInRoom = 3  // on average, as the load makes them
 	spread       = 54 // the peak's sessions fill spread/10 instances
 	syncEvery    = 2 * time.Second
-	askTimeout   = 4 * time.Second // of a sync; cut as the API server's aggregation cuts it after a minute
-	releaseGuard = 6 * time.Second // an answer has its effect within askTimeout, or never
+	askTimeout   = 2 * time.Second // of a sync; cut as the API server's aggregation cuts it after a minute
+	releaseGuard = 4 * time.Second // an answer has its effect within askTimeout, or never
 	podGrace     = 10 * time.Minute
 	hookGrace    = 9*time.Minute + 30*time.Second
 )

@@ -32,8 +32,11 @@ func prepare(ctx context.Context, o Options, dir string, say func(string, ...any
 		return t, err
 	}
 	if t.program != "" {
+		if t.program, err = exec.LookPath(t.program); err != nil {
+			return t, fmt.Errorf("--roomscaler: %w; give the path of a built one", err)
+		}
 		if t.program, err = filepath.Abs(t.program); err != nil {
-			return t, err
+			return t, fmt.Errorf("--roomscaler: %w", err)
 		}
 		return t, nil
 	}

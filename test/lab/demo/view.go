@@ -134,17 +134,9 @@ func progress(share float64) string {
 func bar(n, target int, colour string) string {
 	const mark = barWidth * 2 / 3
 	full := min(barWidth, n*mark/target)
-	var b strings.Builder
-	b.WriteString(colour)
-	for i := range barWidth {
-		switch {
-		case i == mark:
-			b.WriteString(reset + "│" + colour)
-		case i < full:
-			b.WriteString("█")
-		default:
-			b.WriteString(dim + "·" + reset + colour)
-		}
+	cells := func(from, to int) string {
+		filled := min(max(full-from, 0), to-from)
+		return colour + strings.Repeat("█", filled) + reset + dim + strings.Repeat("·", to-from-filled) + reset
 	}
-	return b.String() + reset
+	return cells(0, mark) + "│" + cells(mark, barWidth)
 }

@@ -43,7 +43,7 @@ func Demand(base, peak int, unit float64) Profile {
 	s := func(sec float64) time.Duration { return time.Duration(sec * unit * float64(time.Second)) }
 	b, p := float64(base), float64(peak)
 	return Profile{
-		Points:    []Point{{0, b / 2}, {s(4), b}, {s(10), b}, {s(36), p}, {s(74), p}, {s(82), b}, {s(240), b}},
+		Points:    []Point{{0, b / 2}, {s(4), b}, {s(12), b}, {s(24), p}, {s(74), p}, {s(82), b}, {s(240), b}},
 		Least:     s(9),
 		Most:      s(22),
 		LongRooms: 6,

@@ -31,7 +31,7 @@ func TestProfile_Plan(t *testing.T) {
 		}
 	})
 	t.Run("the sessions follow the demand up and stay at the peak", func(t *testing.T) {
-		for at := 15 * time.Second; at < 70*time.Second; at += time.Second {
+		for at := 13 * time.Second; at < 70*time.Second; at += time.Second {
 			got, want := float64(sessions(rooms, at)), p.Sessions(at)
 			if got < want-4 {
 				t.Errorf("at %v: %v sessions, want about %v", at, got, want)
