@@ -31,6 +31,8 @@ type fakeServer struct {
 	refuse   bool          // creates are refused
 	hide     bool          // rooms are left out of looks, not of questions by name
 	private  bool          // rooms may be hidden, and the look says so
+	mute     bool          // questions by name are not answered
+	others   int           // handles in rooms that are not ours
 	creates  int
 }
 
@@ -114,7 +116,7 @@ func (p *fakePool) Look(ctx context.Context, at broker.Target, o broker.LookOpti
 		l = broker.Look{Marker: s.marker, Sessions: s.sessions, SessionTimeout: time.Minute, Complete: !s.private, Handles: broker.Unknown}
 		know := o.Viewers || s.sessions == 0
 		if know {
-			l.Handles = 0
+			l.Handles = s.others
 		}
 		if s.hide {
 			return nil
@@ -178,6 +180,9 @@ func (p *fakePool) Destroy(ctx context.Context, at broker.Target, r broker.RoomR
 
 func (p *fakePool) Inspect(ctx context.Context, at broker.Target, r broker.RoomRef) (o broker.Occupancy, err error) {
 	err = p.call(ctx, at, func(s *fakeServer) error {
+		if s.mute {
+			return &broker.FaultError{Fault: broker.FaultTimeout, Err: broker.ErrUncertain}
+		}
 		if f := s.rooms[r.Epoch]; f != nil {
 			o = broker.Occupancy{Exists: true, Publishers: f.publishers, Viewers: f.viewers}
 		}

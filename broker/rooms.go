@@ -254,22 +254,32 @@ func (s *Service) DeleteRoom(ctx context.Context, room string, epoch Epoch) erro
 	return nil
 }
 
-// Rooms lists pins in order of room name after the name `after`, at most limit.
+// Rooms lists pins in order of room name after the name `after`, at most limit (0 = all). Fewer than limit means
+// that there are no more.
 func (s *Service) Rooms(ctx context.Context, instance, after string, limit int) ([]Placed, error) {
-	pins, err := s.store.Pins(ctx, instance, after, limit)
-	if err != nil {
-		return nil, s.notice(err)
-	}
-	list := make([]Placed, 0, len(pins))
-	for _, p := range pins {
-		v, err := s.placed(ctx, p)
-		if errors.Is(err, ErrInstanceNotFound) {
-			continue // ended between the two reads
+	var list []Placed
+	for {
+		want := 0
+		if limit > 0 {
+			want = limit - len(list)
 		}
+		pins, err := s.store.Pins(ctx, instance, after, want)
 		if err != nil {
-			return nil, err
+			return nil, s.notice(err)
 		}
-		list = append(list, v)
+		for _, p := range pins {
+			v, err := s.placed(ctx, p)
+			if errors.Is(err, ErrInstanceNotFound) {
+				continue // ended between the two reads
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		if limit == 0 || len(pins) < want || len(list) == limit {
+			return list, nil
+		}
+		after = pins[len(pins)-1].Room
 	}
-	return list, nil
 }

@@ -83,10 +83,63 @@ func TestG4_UnknownIsNotZero(t *testing.T) {
 		if _, err := r.Lookup(t.Context(), "r", false); err != nil {
 			t.Errorf("lookup: %v", err)
 		}
-		pool.at("j-0", func(s *fakeServer) { clear(s.rooms) })
+		pool.at("j-0", func(s *fakeServer) { s.mute = true })
+		r.sweep(3)
+		if _, err := r.Lookup(t.Context(), "r", false); err != nil {
+			t.Errorf("lookup while the question by name is not answered: %v", err)
+		}
+		pool.at("j-0", func(s *fakeServer) { s.mute = false; clear(s.rooms) })
 		r.sweep(2)
 		if _, err := r.Lookup(t.Context(), "r", false); !errors.Is(err, broker.ErrRoomNotFound) {
 			t.Errorf("lookup of a room that is gone: %v", err)
+		}
+	})
+
+	for _, c := range []struct {
+		when broker.EmptyWhen
+		why  string
+		busy func(*fakeServer)
+	}{
+		{broker.EmptySessions, "a session is left", func(s *fakeServer) { s.sessions = 1 }},
+		{broker.EmptyRooms, "a viewer is left in a room that is not ours", func(s *fakeServer) { s.sessions, s.others = 1, 1 }},
+	} {
+		bubble(t, "an instance without pins is not empty while "+c.why, func(t *testing.T) {
+			pool := newFakePool("j-0")
+			r := newRig(t, pool, func(cfg *broker.Config) { cfg.EmptyWhen = c.when })
+			pool.at("j-0", c.busy)
+			_, _ = r.Drain(t.Context(), "j-0", broker.MarkRequest{Owner: broker.OwnerHook})
+			r.sweep(2)
+			if st, _ := r.DrainStatus(t.Context(), "j-0", broker.OwnerHook, 0); st.Result != broker.DrainWaiting || st.Instance.EmptySince != broker.Never {
+				t.Errorf("%s, empty since %d", st.Result, st.Instance.EmptySince)
+			}
+			pool.at("j-0", func(s *fakeServer) { s.sessions, s.others = 0, 0 })
+			r.sweep(1)
+			if st, _ := r.DrainStatus(t.Context(), "j-0", broker.OwnerHook, 0); st.Result != broker.DrainEmpty {
+				t.Errorf("%s once nobody is left", st.Result)
+			}
+		})
+	}
+
+	bubble(t, "idle sessions alone do not keep an instance that is to be empty of rooms", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool, func(cfg *broker.Config) { cfg.EmptyWhen = broker.EmptyRooms })
+		pool.at("j-0", func(s *fakeServer) { s.sessions = 3 })
+		_, _ = r.Drain(t.Context(), "j-0", broker.MarkRequest{Owner: broker.OwnerHook})
+		r.sweep(1)
+		if st, _ := r.DrainStatus(t.Context(), "j-0", broker.OwnerHook, 0); st.Result != broker.DrainEmpty {
+			t.Errorf("%s", st.Result)
+		}
+	})
+
+	bubble(t, "an instance that stops answering is not empty any more", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		_, _ = r.Drain(t.Context(), "j-0", broker.MarkRequest{Owner: broker.OwnerHook})
+		r.sweep(1)
+		pool.at("j-0", func(s *fakeServer) { s.fault = broker.FaultTimeout })
+		r.sweep(1)
+		if st, _ := r.DrainStatus(t.Context(), "j-0", broker.OwnerHook, 0); st.Result != broker.DrainWaiting {
+			t.Errorf("%s by a look that is out of date", st.Result)
 		}
 	})
 
