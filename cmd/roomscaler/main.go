@@ -11,14 +11,21 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	redis.SetLogger(silent{})
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
+
+// silent drops what go-redis would print besides the errors that it returns: those are reported where they matter.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // run runs one subcommand until it is done or ctx ends, and returns the exit code. What is wrong is said in one line on stderr.
 func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -42,6 +43,7 @@ func start(logFile string, cleanup func(), name string, args ...string) (*Proces
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Dir = filepath.Dir(logFile) // what a server drops where it stands goes with its folder
 	cmd.SysProcAttr = childAttr()
 	p := &Process{logFile: logFile, ended: make(chan struct{}), cleanup: cleanup}
 	started := make(chan error)
