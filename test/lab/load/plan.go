@@ -46,7 +46,7 @@ func Demand(base, peak int, unit float64) Profile {
 		Points:    []Point{{0, b / 2}, {s(4), b}, {s(12), b}, {s(24), p}, {s(74), p}, {s(82), b}, {s(240), b}},
 		Least:     s(9),
 		Most:      s(22),
-		LongRooms: 6,
+		LongRooms: 8,
 		LongFrom:  [2]time.Duration{s(58), s(72)},
 		LongUntil: [2]time.Duration{s(110), s(126)},
 		LeastRoom: 2,

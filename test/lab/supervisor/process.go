@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"syscall"
 )
 
@@ -29,13 +30,20 @@ func StartCommand(out io.Writer, env []string, name string, args ...string) (*Co
 	c := &Command{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = out, out, env
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := c.cmd.Start(); err != nil {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the kernel ends a child with the thread that started it
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			c.err = c.cmd.Wait()
+			close(c.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	go func() {
-		c.err = c.cmd.Wait()
-		close(c.done)
-	}()
 	return c, nil
 }
 
