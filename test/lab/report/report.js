@@ -65,7 +65,7 @@
     legend(host, o.legend);
     const height = o.height || 150, top = o.phases ? 20 : 8, bottom = height - 22;
     const svg = node("svg", {viewBox: `0 0 ${W} ${height}`, role: "img", "aria-label": o.title}, host);
-    const most = Math.max(o.least || 1, ...run.samples.map(o.top));
+    const most = Math.max(o.least || 1, ...runs.flatMap(r => (r.samples || []).map(o.top))); // of all runs: they are compared
     const step = niceStep(most), limit = Math.ceil(most / step) * step;
     const y = v => bottom - (bottom - top) * v / limit;
     for (let v = 0; v <= limit; v += step) {
