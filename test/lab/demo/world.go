@@ -208,7 +208,7 @@ func (w *world) awaitInstances(ctx context.Context) error {
 				err = fmt.Errorf("%s is %s: %s", in.Name, in.State, in.Reason)
 			}
 		}
-		if ready >= base {
+		if ready >= base && f.Phase == brokerapi.PhaseReady {
 			return nil
 		}
 		select {
