@@ -48,6 +48,7 @@ type moment struct {
 	Pods  []podView
 	Stats load.Stats
 	Share float64 // of the run that is over, 0 to 1
+	Over  bool
 }
 
 type podView struct {
@@ -144,6 +145,7 @@ func (r *recorder) settle(now time.Time, t float64, spec, status int) {
 	default:
 		if now.Sub(r.low) >= settled {
 			close(r.down)
+			r.now.Over, r.now.Phase, r.now.Share = true, "over", 1
 		}
 	}
 }

@@ -51,6 +51,7 @@ func show(ctx context.Context, out io.Writer, worlds []*world) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	drawn := 0
+	told := map[*world]bool{} // that a world is over
 	for {
 		select {
 		case <-ctx.Done():
@@ -59,7 +60,10 @@ func show(ctx context.Context, out io.Writer, worlds []*world) {
 		}
 		if !live {
 			for _, w := range worlds {
-				fmt.Fprintln(out, plain(w, w.rec.current()))
+				if m := w.rec.current(); !told[w] {
+					fmt.Fprintln(out, plain(w, m))
+					told[w] = m.Over
+				}
 			}
 			continue
 		}
