@@ -118,4 +118,7 @@ type Found struct {
 	Name    string
 	Ordinal int
 	Address string
+	// NodeDown: the machine under it is known not to be in order. Long enough, and without an answer of the
+	// instance, this ends its life; a finder that does not know says false.
+	NodeDown bool
 }

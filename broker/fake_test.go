@@ -18,6 +18,7 @@ type fakePool struct {
 	mu      sync.Mutex
 	servers map[string]*fakeServer
 	hidden  map[string]bool // not listed by the finder
+	down    map[string]bool // listed as on a node that is down
 	findErr error
 }
 
@@ -42,7 +43,7 @@ type fakeRoom struct {
 }
 
 func newFakePool(names ...string) *fakePool {
-	p := &fakePool{servers: map[string]*fakeServer{}, hidden: map[string]bool{}}
+	p := &fakePool{servers: map[string]*fakeServer{}, hidden: map[string]bool{}, down: map[string]bool{}}
 	for _, n := range names {
 		p.servers[n] = &fakeServer{rooms: map[broker.Epoch]*fakeRoom{}}
 	}
@@ -85,7 +86,7 @@ func (p *fakePool) Find(context.Context) ([]broker.Found, error) {
 	var list []broker.Found
 	for n := range p.servers {
 		if o, _ := broker.OrdinalOf(n); !p.hidden[n] {
-			list = append(list, broker.Found{Name: n, Ordinal: o, Address: n})
+			list = append(list, broker.Found{Name: n, Ordinal: o, Address: n, NodeDown: p.down[n]})
 		}
 	}
 	return list, nil

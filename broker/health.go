@@ -25,6 +25,7 @@ func (s *Service) judgeHealth(ctx context.Context, f Facts) error {
 	for _, in := range f.Instances {
 		_, suspect := in.Mark(OwnerBroker)
 		unlisted := f.Now.Since(in.ListedAt)
+		away := max(unlisted, s.nodeDown(in.Name, f.Now))
 		switch {
 		case in.Failures >= suspectAfter && unlisted > forgetAfter*s.cfg.SweepInterval && in.Pins == 0 &&
 			(in.LookBegin == Never || in.Seal != nil || in.Lost):
@@ -34,7 +35,7 @@ func (s *Service) judgeHealth(ctx context.Context, f Facts) error {
 			}
 			errs = append(errs, ignoreStale(err))
 		case !in.Lost && in.Seal == nil && in.LookBegin != Never && in.Failures > 0 &&
-			unlisted > s.cfg.LostAfter && f.Now.Since(in.FaultSince) > s.cfg.LostAfter:
+			away > s.cfg.LostAfter && f.Now.Since(in.FaultSince) > s.cfg.LostAfter:
 			_, err := s.Lost(ctx, in.Name, in.Incarnation)
 			errs = append(errs, ignoreStale(err))
 		case !suspect && in.Failures >= suspectAfter && in.LookBegin != Never:

@@ -14,6 +14,31 @@ type remembered struct {
 	quiet       map[string]quietRoom
 	viewersDue  bool     // the next look shall count viewers
 	viewersSeen PoolTime // when a look last found viewers in such a room; 0 = never
+	nodeDown    downTime
+}
+
+// downTime accumulates how long the finder has said without a break that an instance's node is down.
+type downTime struct {
+	time time.Duration
+	last PoolTime // 0: it does not say so
+}
+
+// nodeDown advances the time of an instance's node by one sweep and returns it.
+func (s *Service) nodeDown(instance string, now PoolTime) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.memory[instance]
+	switch d := &m.nodeDown; {
+	case !s.found[instance].NodeDown:
+		*d = downTime{}
+	case d.last == 0:
+		d.last = now
+	default:
+		d.time += min(now.Since(d.last), 2*s.cfg.SweepInterval)
+		d.last = now
+	}
+	s.memory[instance] = m
+	return m.nodeDown.time
 }
 
 // quietRoom accumulates how long nobody has been seen in a room.

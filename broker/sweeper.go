@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -110,18 +112,21 @@ func (s *Service) Sweep(ctx context.Context) (r SweepReport) {
 	return r
 }
 
-// find asks the finder. When it cannot tell, its last answer stands: no news is not bad news.
+// find asks the finder. When it cannot tell, its last answer stands, but for what it said of nodes: no news is not
+// bad news.
 func (s *Service) find(ctx context.Context) (map[string]Found, error) {
 	c, cancel := context.WithTimeout(ctx, s.cfg.InstanceTimeout)
 	defer cancel()
 	list, err := s.finder.Find(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		s.found = make(map[string]Found, len(list))
-		for _, f := range list {
-			s.found[f.Name] = f
-		}
+	if err != nil {
+		list = slices.Collect(maps.Values(s.found))
+	}
+	s.found = make(map[string]Found, len(list))
+	for _, f := range list {
+		f.NodeDown = f.NodeDown && err == nil
+		s.found[f.Name] = f
 	}
 	return s.found, err
 }
