@@ -34,7 +34,7 @@ type PlaceRequest struct {
 // spares it the hopeless ones.
 func Place(f Facts, r PlaceRequest) (candidates []Candidate, pick Pick, soft int) {
 	fit := make([]Instance, 0, len(f.Instances))
-	limit := placeLimit(f)
+	limit := f.Plan.Limit(f.Now)
 	for _, in := range f.Instances {
 		if in.State() == StateReady && !r.Skip[in.Name] && in.Ordinal < limit && (r.Max == 0 || in.Load()+r.Expected <= r.Max) {
 			fit = append(fit, in)
@@ -68,18 +68,6 @@ func Place(f Facts, r PlaceRequest) (candidates []Candidate, pick Pick, soft int
 		candidates = append(candidates, Candidate{in.Name, in.Incarnation})
 	}
 	return candidates, pick, soft
-}
-
-// placeLimit is the first ordinal that may not take a room: a plan that may still
-// be served could take it away.
-func placeLimit(f Facts) int {
-	if f.Plan.Version == 0 {
-		return MaxOrdinal + 1
-	}
-	if f.Now < f.Plan.GuardUntil {
-		return min(f.Plan.Desired, f.Plan.Guard)
-	}
-	return f.Plan.Desired
 }
 
 func byLoad(a, b Instance) int { return cmp.Compare(a.Load(), b.Load()) }

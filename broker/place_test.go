@@ -40,7 +40,7 @@ func TestPlace(t *testing.T) {
 		},
 		{
 			"no ordinal that a lower plan, still served, takes away",
-			broker.Facts{Instances: pool.Instances, StoreState: broker.StoreState{Now: 5}, Plan: broker.Plan{Version: 2, Desired: 4, Guard: 1, GuardUntil: 10}},
+			broker.Facts{Instances: pool.Instances, StoreState: broker.StoreState{Now: 5}, Plan: broker.Plan{Version: 2, Desired: 4, Guards: []broker.Guard{{Below: 1, Until: 10}, {Below: 3, Until: 20}}}},
 			broker.PlaceRequest{}, []string{"j-0"},
 		},
 	} {
@@ -61,7 +61,7 @@ func TestPlace_properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f broker.Facts
 		f.Now = broker.PoolTime(rapid.IntRange(0, 20).Draw(t, "now"))
-		f.Plan = broker.Plan{Version: rapid.Int64Range(0, 1).Draw(t, "v"), Desired: rapid.IntRange(0, 12).Draw(t, "d"), Guard: rapid.IntRange(0, 12).Draw(t, "g"), GuardUntil: 10}
+		f.Plan = broker.Plan{Version: rapid.Int64Range(0, 1).Draw(t, "v"), Desired: rapid.IntRange(0, 12).Draw(t, "d"), Guards: []broker.Guard{{Below: rapid.IntRange(0, 12).Draw(t, "g"), Until: 10}}}
 		for i := range rapid.IntRange(0, 12).Draw(t, "n") {
 			in := ready(fmt.Sprintf("j-%d", i), rapid.IntRange(0, 60).Draw(t, "load"))
 			switch rapid.IntRange(0, 7).Draw(t, "state") {

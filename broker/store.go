@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -289,10 +291,49 @@ type Plan struct {
 	EmptyWhen string // "sessions" or "rooms"; "" = not said
 	Body      []byte
 	StoredAt  PoolTime
-	// Guard: while the pool's clock is before GuardUntil, ordinals at or above Guard
-	// take no room although they are below Desired, because a lower number may still be served.
-	Guard      int
-	GuardUntil PoolTime
+	// Guards are the lower numbers that may still be served: while the pool's clock is before a guard's Until,
+	// ordinals at or above its Below take no room although they are below Desired. Both rise from guard to guard.
+	Guards []Guard
+}
+
+// Guard keeps ordinals at or above Below from taking rooms until Until.
+type Guard struct {
+	Below int
+	Until PoolTime
+}
+
+// Limit returns the first ordinal that may not take a room: a plan that may still be
+// served could take it away. Without a plan there is none.
+func (p Plan) Limit(now PoolTime) int {
+	if p.Version == 0 {
+		return math.MaxInt
+	}
+	for _, g := range p.Guards {
+		if now < g.Until {
+			return min(p.Desired, g.Below)
+		}
+	}
+	return p.Desired
+}
+
+// NextGuards returns the guards of the plan that replaces p at now. A guard that another one outlasts and
+// undercuts is left out.
+func (p Plan) NextGuards(desired int, guardFor time.Duration, now PoolTime) (next []Guard) {
+	until := now + PoolTime(guardFor.Milliseconds())
+	rises := p.Version > 0 && desired > p.Desired && guardFor > 0
+	for _, g := range p.Guards {
+		if now < g.Until && !(rises && g.Below >= p.Desired && g.Until <= until) {
+			next = append(next, g)
+		}
+	}
+	if !rises || len(next) > 0 && slices.ContainsFunc(next, func(g Guard) bool { return g.Below <= p.Desired && g.Until >= until }) {
+		return next
+	}
+	i := len(next)
+	for i > 0 && next[i-1].Below > p.Desired {
+		i--
+	}
+	return slices.Insert(next, i, Guard{Below: p.Desired, Until: until})
 }
 
 // PlanUpdate is a scaling decision to be stored.
@@ -304,8 +345,7 @@ type PlanUpdate struct {
 	Body      []byte
 	Seal      []SealRequest
 	Unseal    []string // instances whose release is provably off
-	// GuardFor: when Desired rises, the number before it stays the limit for new rooms for so long; of
-	// several such limits the lowest holds until the last has run out.
+	// GuardFor: when Desired rises, the number before it stays a guard for so long.
 	GuardFor time.Duration
 }
 

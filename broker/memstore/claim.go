@@ -68,8 +68,5 @@ func (d *data) open(f *broker.Instance, incarnation string) bool {
 
 // takenAway reports whether a plan that may still be served takes the ordinal away.
 func (d *data) takenAway(ordinal int) bool {
-	if d.plan.Version == 0 {
-		return false
-	}
-	return ordinal >= d.plan.Desired || d.clock.pool() < d.plan.GuardUntil && ordinal >= d.plan.Guard
+	return ordinal >= d.plan.Limit(d.clock.pool())
 }

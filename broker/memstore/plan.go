@@ -27,9 +27,8 @@ func (s *Store) PutPlan(_ context.Context, term broker.Term, u broker.PlanUpdate
 	}
 	next := broker.Plan{
 		Version: s.plan.Version + 1, Desired: u.Desired, Target: u.Target, EmptyWhen: u.EmptyWhen,
-		Body: slices.Clone(u.Body), StoredAt: now,
+		Body: slices.Clone(u.Body), StoredAt: now, Guards: s.plan.NextGuards(u.Desired, u.GuardFor, now),
 	}
-	s.guard(&next, u)
 	for _, in := range release {
 		in.facts.Seal = &broker.Seal{Version: next.Version, At: now}
 	}
@@ -102,25 +101,7 @@ func refuse(f *broker.Instance, r broker.SealRequest, named bool) string {
 	return ""
 }
 
-// guard sets the limit that holds while a lower number may still be served.
-func (d *data) guard(next *broker.Plan, u broker.PlanUpdate) {
-	now := d.clock.pool()
-	holds := now < d.plan.GuardUntil
-	if holds {
-		next.Guard, next.GuardUntil = d.plan.Guard, d.plan.GuardUntil
-	}
-	if d.plan.Version == 0 || u.Desired <= d.plan.Desired || u.GuardFor <= 0 {
-		return
-	}
-	until := now + broker.PoolTime(u.GuardFor.Milliseconds())
-	if !holds {
-		next.Guard, next.GuardUntil = d.plan.Desired, until
-		return
-	}
-	next.Guard, next.GuardUntil = min(next.Guard, d.plan.Desired), max(next.GuardUntil, until)
-}
-
 func clonePlan(p broker.Plan) broker.Plan {
-	p.Body = slices.Clone(p.Body)
+	p.Body, p.Guards = slices.Clone(p.Body), slices.Clone(p.Guards)
 	return p
 }

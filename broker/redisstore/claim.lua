@@ -14,10 +14,12 @@ if meta.phase == 'rebuilding' then return { 'rebuilding' } end
 
 local pick, soft, hard = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local below = math.huge
-local plan = call('HMGET', PLAN, 'desired', 'guard', 'until')
+local plan = call('HMGET', PLAN, 'desired', 'guards')
 if plan[1] then
   below = tonumber(plan[1])
-  if meta.now < tonumber(plan[3]) then below = math.min(below, tonumber(plan[2])) end
+  for _, g in ipairs(guards_of(plan[2])) do
+    if meta.now < g.till then below = math.min(below, g.below) end
+  end
 end
 
 local best, best_load, settled

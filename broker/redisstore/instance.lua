@@ -103,11 +103,20 @@ local function ended_before(name, reply)
   return reply
 end
 
-local PLAN_FIELDS = { 'version', 'desired', 'target', 'emptywhen', 'body', 'stored', 'guard', 'until' }
+local PLAN_FIELDS = { 'version', 'desired', 'target', 'emptywhen', 'body', 'stored', 'guards' }
+
+-- A plan's guards are kept as "below until;below until;…", in rising order of both.
+local function guards_of(text)
+  local guards = {}
+  for below, till in string.gmatch(text, '(%d+) (%d+);') do
+    table.insert(guards, { below = tonumber(below), till = tonumber(till) })
+  end
+  return guards
+end
 
 local function plan_reply()
   local plan = call('HMGET', PLAN, unpack(PLAN_FIELDS))
-  if not plan[1] then return { '0', '0', '0', '', '', '0', '0', '0' } end
+  if not plan[1] then return { '0', '0', '0', '', '', '0', '' } end
   return plan
 end
 

@@ -4,8 +4,8 @@ local refused = enter()
 if refused then return refused end
 local version, desired, seals = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[9])
 if meta.phase == 'rebuilding' then return { 'rebuilding' } end
-local was = call('HMGET', PLAN, 'version', 'desired', 'guard', 'until', 'request')
-if was[5] and was[5] == REQUEST then return append({ 'ok' }, plan_reply()) end
+local was = call('HMGET', PLAN, 'version', 'desired', 'guards', 'request')
+if was[4] and was[4] == REQUEST then return append({ 'ok' }, plan_reply()) end
 if tonumber(was[1] or '0') ~= version then return { 'version' } end
 
 local least = meta.floor
@@ -45,14 +45,17 @@ if not was[1] then
 end
 if #refusals > 1 then return refusals end
 
-local guard, guard_until = 0, 0
-if was[1] and meta.now < tonumber(was[4]) then guard, guard_until = tonumber(was[3]), tonumber(was[4]) end
-local guard_for = tonumber(ARGV[8])
-if was[1] and desired > tonumber(was[2]) and guard_for > 0 then
-  if guard_until == 0 then guard = tonumber(was[2]) end
-  guard = math.min(guard, tonumber(was[2]))
-  guard_until = math.max(guard_until, meta.now + guard_for)
+-- As broker.Plan.NextGuards: the number before a rise becomes a guard, unless one that holds
+-- undercuts and outlasts it; one that it undercuts and outlasts goes.
+local guard_for, guards = tonumber(ARGV[8]), {}
+local risen = was[1] and desired > tonumber(was[2]) and guard_for > 0 and { below = tonumber(was[2]), till = meta.now + guard_for }
+for _, g in ipairs(guards_of(was[3] or '')) do
+  if risen and g.below <= risen.below and g.till >= risen.till then risen = nil end
+  if meta.now < g.till and not (risen and g.below >= risen.below and g.till <= risen.till) then table.insert(guards, g) end
 end
+if risen then table.insert(guards, risen) end
+table.sort(guards, function(a, b) return a.below < b.below end)
+for i, g in ipairs(guards) do guards[i] = num(g.below) .. ' ' .. num(g.till) .. ';' end
 version = version + 1
 for i = 1, #sealing do
   sealing[i].version, sealing[i].sealed = version, meta.now
@@ -66,5 +69,5 @@ for i = 10 + 3 * seals, #ARGV do
   end
 end
 call('HSET', PLAN, 'version', num(version), 'desired', num(desired), 'target', ARGV[5], 'emptywhen', ARGV[6], 'body', ARGV[7],
-  'stored', num(meta.now), 'guard', num(guard), 'until', num(guard_until), 'request', REQUEST)
+  'stored', num(meta.now), 'guards', table.concat(guards), 'request', REQUEST)
 return append({ 'ok' }, plan_reply())

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,12 +178,20 @@ func (r *reply) instance() broker.Instance {
 	return in
 }
 
-// plan reads the eight fields of the plan.
+// plan reads the seven fields of the plan.
 func (r *reply) plan() broker.Plan {
 	p := broker.Plan{Version: r.int64(), Desired: r.int(), Target: r.int(), EmptyWhen: r.text()}
 	if body := r.raw(); body != "" {
 		p.Body = []byte(body)
 	}
-	p.StoredAt, p.Guard, p.GuardUntil = r.time(), r.int(), r.time()
+	p.StoredAt = r.time()
+	for _, g := range strings.FieldsFunc(r.text(), func(c rune) bool { return c == ';' }) {
+		var guard broker.Guard
+		if _, err := fmt.Sscanf(g, "%d %d", &guard.Below, &guard.Until); err != nil {
+			r.bad = true
+			return broker.Plan{}
+		}
+		p.Guards = append(p.Guards, guard)
+	}
 	return p
 }

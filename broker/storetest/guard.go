@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/roomscaler/roomscaler/broker"
 )
 
@@ -51,8 +52,8 @@ func guardClauses() []clause {
 			k.ready(4)
 			k.lower(4, 2)
 			p := k.raise(4, 20*time.Second)
-			if p.Guard != 2 || p.GuardUntil.Since(p.StoredAt) != 20*time.Second {
-				t.Errorf("got guard %d for %v, want 2 for 20s", p.Guard, p.GuardUntil.Since(p.StoredAt))
+			if diff := cmp.Diff([]broker.Guard{{Below: 2, Until: p.StoredAt + 20_000}}, p.Guards); diff != "" {
+				t.Errorf("guards (-want +got):\n%s", diff)
 			}
 			k.unsealAll(4)
 			k.pass(18 * time.Second)
@@ -60,20 +61,37 @@ func guardClauses() []clause {
 			k.pass(2 * time.Second)
 			k.takes(0, 1, 2, 3)
 		}},
-		{"of several guards the lowest holds until the last has run out", aClock, func(t *testing.T, k *kit) {
-			k.ready(4)
-			k.lower(4, 1)
+		{"each of several guards holds for its own time", aClock, func(t *testing.T, k *kit) {
+			k.ready(6)
+			k.lower(6, 1)
 			k.raise(2, 20*time.Second)
-			k.pass(10 * time.Second)
-			p := k.raise(4, 20*time.Second)
-			if p.Guard != 1 || p.GuardUntil.Since(p.StoredAt) != 20*time.Second {
-				t.Errorf("got guard %d for %v, want 1 for 20s", p.Guard, p.GuardUntil.Since(p.StoredAt))
-			}
-			k.unsealAll(4)
-			k.pass(18 * time.Second)
+			k.pass(8 * time.Second)
+			k.raise(4, 20*time.Second)
+			k.pass(8 * time.Second)
+			k.raise(6, 20*time.Second)
+			k.unsealAll(6)
 			k.takes(0)
-			k.pass(2 * time.Second)
+			k.pass(4 * time.Second)
+			k.takes(0, 1)
+			k.pass(8 * time.Second)
 			k.takes(0, 1, 2, 3)
+			k.pass(8 * time.Second)
+			k.takes(0, 1, 2, 3, 4, 5)
+		}},
+		{"a guard that another undercuts and outlasts is left out", aClock, func(t *testing.T, k *kit) {
+			k.ready(4)
+			k.lower(4, 2)
+			k.raise(4, 5*time.Second)
+			k.unsealAll(4)
+			for i := range 4 {
+				k.mark(i, broker.OwnerScaler)
+			}
+			_, err := k.put(broker.PlanUpdate{Desired: 1, Seal: []broker.SealRequest{seal(1), seal(2), seal(3)}})
+			k.noError("PutPlan", err)
+			p := k.raise(4, 30*time.Second)
+			if diff := cmp.Diff([]broker.Guard{{Below: 1, Until: p.StoredAt + 30_000}}, p.Guards); diff != "" {
+				t.Errorf("guards (-want +got):\n%s", diff)
+			}
 		}},
 		{"a shorter guard does not shorten one that holds", aClock, func(t *testing.T, k *kit) {
 			k.ready(3)
@@ -91,8 +109,9 @@ func guardClauses() []clause {
 			k.lower(3, 1)
 			k.raise(2, 5*time.Second)
 			k.pass(6 * time.Second)
-			if p := k.raise(3, 5*time.Second); p.Guard != 2 {
-				t.Errorf("got guard %d, want 2", p.Guard)
+			p := k.raise(3, 5*time.Second)
+			if diff := cmp.Diff([]broker.Guard{{Below: 2, Until: p.StoredAt + 5_000}}, p.Guards); diff != "" {
+				t.Errorf("guards (-want +got):\n%s", diff)
 			}
 		}},
 		{"plans that do not rise leave a guard as it is", aClock, func(t *testing.T, k *kit) {
@@ -102,11 +121,11 @@ func guardClauses() []clause {
 			k.pass(5 * time.Second)
 			k.unsealAll(3)
 			p := k.raise(3, 20*time.Second)
-			if p.Guard != first.Guard || p.GuardUntil != first.GuardUntil {
-				t.Errorf("the same number: got guard %d until %v, want %d until %v", p.Guard, p.GuardUntil, first.Guard, first.GuardUntil)
+			if diff := cmp.Diff(first.Guards, p.Guards); diff != "" {
+				t.Errorf("the same number (-want +got):\n%s", diff)
 			}
-			if p = k.raise(9, 0); p.Guard != first.Guard || p.GuardUntil != first.GuardUntil {
-				t.Errorf("a raise without a guard: got guard %d until %v, want %d until %v", p.Guard, p.GuardUntil, first.Guard, first.GuardUntil)
+			if diff := cmp.Diff(first.Guards, k.raise(9, 0).Guards); diff != "" {
+				t.Errorf("a raise without a guard (-want +got):\n%s", diff)
 			}
 			k.takes(0)
 		}},

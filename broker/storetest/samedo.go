@@ -206,8 +206,10 @@ func (s *side) plan(p broker.Plan) string {
 		return "no plan"
 	}
 	out := fmt.Sprintf("plan %d: %d, target %d %q %q, stored %s", p.Version, p.Desired, p.Target, p.EmptyWhen, p.Body, s.at(p.StoredAt))
-	if s.now < p.GuardUntil {
-		out += fmt.Sprintf(", guard %d until %s", p.Guard, s.at(p.GuardUntil))
+	for _, g := range p.Guards {
+		if s.now < g.Until {
+			out += fmt.Sprintf(", guard %d until %s", g.Below, s.at(g.Until))
+		}
 	}
 	return out
 }
