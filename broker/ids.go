@@ -74,6 +74,10 @@ func OrdinalOf(name string) (int, bool) {
 // a list, and would raise the floor of the desired count to it.
 const MaxOrdinal = 99_999
 
+// MaxParticipants is the most that a room may be said to be for. Sums of far larger numbers do not fit into
+// what a store keeps of an instance, and one such room would make the whole pool unreadable.
+const MaxParticipants = 100_000
+
 func clip(s string) string {
 	if len(s) > 40 {
 		return s[:40] + "…"

@@ -85,6 +85,9 @@ func (s *Service) checkCreate(r *CreateRequest) error {
 	if r.Expected < 0 {
 		return &InvalidError{"expected_participants", "is negative"}
 	}
+	if r.Expected > MaxParticipants {
+		return &InvalidError{"expected_participants", fmt.Sprintf("is above %d; give the number of people that the room is for", MaxParticipants)}
+	}
 	setDefault(&r.Expected, s.cfg.DefaultParticipants)
 	if s.cfg.MaxSessions > 0 && r.Expected > s.cfg.MaxSessions {
 		return fmt.Errorf("%w: %d participants expected, %d sessions allowed", ErrNeverFits, r.Expected, s.cfg.MaxSessions)

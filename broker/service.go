@@ -62,12 +62,18 @@ func (c *Config) complete() error {
 		return &InvalidError{"max-sessions", "is negative; give sessions per instance, 0 for no limit"}
 	case c.DefaultParticipants < 0:
 		return &InvalidError{"default-participants", "is negative"}
+	case c.DefaultParticipants > MaxParticipants:
+		return &InvalidError{"default-participants", fmt.Sprintf("is above %d; give the participants of a usual room", MaxParticipants)}
 	case c.MaxSessions > 0 && c.DefaultParticipants > c.MaxSessions:
 		return &InvalidError{"default-participants", "is above max-sessions: no room would ever fit"}
 	case c.SweepInterval < 50*time.Millisecond:
 		return &InvalidError{"sweep-interval", "is below 50ms"}
 	case c.InstanceTimeout < 50*time.Millisecond:
 		return &InvalidError{"instance-timeout", "is below 50ms"}
+	case c.SweepInterval > maxInterval:
+		return &InvalidError{"sweep-interval", fmt.Sprintf("is above %v; what nobody looks at for so long is not known", maxInterval)}
+	case c.InstanceTimeout > maxInterval:
+		return &InvalidError{"instance-timeout", fmt.Sprintf("is above %v; what answers after so long is of no use", maxInterval)}
 	case c.LostAfter < 2*c.SweepInterval:
 		return &InvalidError{"lost-after", "is below two sweeps: a single missed look would fence an instance"}
 	case c.RoomTTL <= 0:
@@ -79,6 +85,9 @@ func (c *Config) complete() error {
 	}
 	return nil
 }
+
+// maxInterval bounds the times that are reckoned with in multiples: far larger ones run over.
+const maxInterval = time.Hour
 
 func setDefault[T comparable](field *T, v T) {
 	var zero T

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -404,6 +405,20 @@ func TestCreateRoom(t *testing.T) {
 		f, _ := r.Facts(t.Context())
 		if d := cmp.Diff(f.Demand, broker.Demand{Rooms: 1, Participants: 2}); d != "" {
 			t.Error(d)
+		}
+	})
+
+	bubble(t, "a room for more people than can be counted is refused, and the pool stays readable", func(t *testing.T) {
+		r := newRig(t, newFakePool("j-0"))
+		for _, expected := range []int{broker.MaxParticipants + 1, math.MaxInt} {
+			_, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "a", Expected: expected})
+			if wrong, ok := errors.AsType[*broker.InvalidError](err); !ok || wrong.Field != "expected_participants" {
+				t.Errorf("%d: %v; want expected_participants refused", expected, err)
+			}
+		}
+		f, _ := r.Facts(t.Context())
+		if f.Demand.Rooms != 0 || r.instance("j-0").Reserved != 0 {
+			t.Errorf("demand %+v, %d reserved; want none", f.Demand, r.instance("j-0").Reserved)
 		}
 	})
 
