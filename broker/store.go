@@ -8,7 +8,7 @@ import (
 )
 
 // Term is one life of a store: a nonce that is made when the store is found empty
-// or with another history. Whoever writes says for which term he means it.
+// or with another history. Whoever writes says for which term it is meant.
 type Term string
 
 // Phase says whether the directory can be trusted.
@@ -35,117 +35,146 @@ type StoreState struct {
 
 // Store remembers the directory, the marks and the plan of one pool.
 //
-// Each method is one atomic step; concurrent calls through any number of processes
-// have the effect of some order of them. Methods that take a term change nothing
-// and return ErrStoreLost or ErrTerm when that term is not the store's present one.
-// Without a term Facts is ErrStoreLost too.
-// An instance that is not known is ErrInstanceNotFound, except to Record and Assert.
-// An answer that did not come is ErrStoreUnavailable: the effect is unknown.
-// Implementations hold no lock across I/O and keep no state of their own besides
-// connections.
+// Each method is one atomic step: concurrent calls, through any number of processes,
+// have the effect of some order of them. A store holds no lock across I/O and keeps
+// no state of its own besides connections.
 //
 // Every step first advances the pool's clock: now += min(wall - last wall, two
-// sweeps), never backwards; a step that was capped sets StoreState.Gap to the now it ends at.
-// A clock that is new starts at the wall clock. Many small steps lose no time.
+// sweeps), never backwards. A step that was capped sets StoreState.Gap to the now it
+// ends at. A new clock starts at the wall clock. Many small steps lose no time.
+//
+// Besides the errors that a method names:
+//
+//   - A method that takes a term returns ErrStoreLost or ErrTerm, and changes nothing,
+//     when that term is not the store's present one.
+//   - One that takes a term and an instance returns ErrInstanceNotFound when the
+//     instance is not known.
+//   - ErrStoreUnavailable says that no answer came: the effect is unknown.
 type Store interface {
-	// State returns the present term. ErrStoreLost when there is none.
+	// State returns the present term, phase and time. ErrStoreLost when there is no term.
 	State(ctx context.Context) (StoreState, error)
 
-	// Begin starts a new term in phase Rebuilding if the store has none or one of
-	// another history; otherwise it only returns the state. A new term voids plan and demand and throws
-	// nothing else away: pins, marks, seals and instances that an older copy still
+	// Begin starts a new term in phase Rebuilding if the store has none or one of another
+	// history; otherwise it only returns the state. A new term voids plan and demand and
+	// throws nothing else away: pins, marks, seals and instances that an older copy still
 	// holds stay, all unanswered.
 	Begin(ctx context.Context) (StoreState, error)
 
-	// Assert tells a new term what a broker remembers of the one before. Repeating
-	// it, or another broker's doing so, changes nothing that is there, but for the
-	// longer of two remaining times and the greater floor. Marks and loss of another incarnation than the recorded
-	// one are left out. The floor becomes also at least
-	// the highest ordinal of a seal-free known instance + 1.
+	// Assert tells a new term what a broker remembers of the one before. However often it
+	// is called, and by however many brokers, what the store holds stands, with two
+	// exceptions: of a mark's two remaining times the longer counts, and of two floors the
+	// greater. Marks and loss of another incarnation than the recorded one are left out.
+	//
+	// An instance that was not known becomes known. The floor rises to at least one more
+	// than the highest ordinal of a known instance without a seal.
 	Assert(ctx context.Context, term Term, a Assertion) error
 
-	// Finish ends Rebuilding if every known instance has answered in this term or is
-	// lost, and none has become known within hold. It returns the state after it. When
-	// Rebuilding ends, the floor rises as with Assert.
+	// Finish ends Rebuilding if every known instance has answered in this term or is lost,
+	// and none has become known within hold; the floor then rises as with Assert. It
+	// returns the state after the step.
 	Finish(ctx context.Context, term Term, hold time.Duration) (StoreState, error)
 
-	// Claim returns the room's pin if it has one (Fresh false, whatever its
-	// settings), or binds it to a candidate and counts its reservation. Without a fitting candidate:
-	// ErrNoCapacity, and the room's demand is remembered for DemandTTL. In phase Rebuilding a
-	// room without a pin gets ErrRebuilding.
+	// Claim returns the room's pin if it has one (fresh false, whatever its settings).
+	// Otherwise it binds the room to a candidate and counts its reservation. Without a
+	// candidate that fits: ErrNoCapacity, and the room is remembered as demand for
+	// DemandTTL. In phase Rebuilding a room without a pin gets ErrRebuilding.
 	Claim(ctx context.Context, term Term, r ClaimRequest) (pin Pin, fresh bool, err error)
 
 	// Confirm makes the pin of exactly this epoch live. A live one stays as it is.
 	// ErrStale when there is no such pin.
 	Confirm(ctx context.Context, term Term, room string, epoch Epoch) (Pin, error)
 
-	// Lookup returns the room's pin, or ErrRoomNotFound with the state. With touch it sets LastSeen. It
-	// needs no term: a store being rebuilt answers what it knows. Where a room is not found and
-	// the store has no valid term, that is ErrStoreLost: not knowing is not "not found".
+	// Lookup returns the room's pin; with touch it sets LastSeen. It needs no term: a store
+	// that is being rebuilt answers what it knows. For a room without a pin it returns
+	// ErrRoomNotFound with the state, but ErrStoreLost where the store has no valid term,
+	// because not knowing is not "not found".
 	Lookup(ctx context.Context, room string, touch bool) (Pin, StoreState, error)
 
-	// End removes a pin if r's condition holds, leaves a tombstone, and returns what it removed. ErrRoomNotFound
-	// when there is no pin, ErrStale when the condition does not hold.
+	// End removes a pin if the condition of r's cause holds, leaves a tombstone, and
+	// returns what it removed. ErrRoomNotFound when there is no pin, ErrStale when the
+	// condition does not hold.
 	End(ctx context.Context, term Term, r EndRequest) (Pin, error)
 
-	// Pins lists pins in order of room name, those after the name `after`, at most limit (0 = all), of one instance
-	// ("" = all).
+	// Pins lists pins in order of room name: those after the name `after`, at most limit
+	// (0 = all), of one instance ("" = all; none of one that is not known).
 	Pins(ctx context.Context, instance, after string, limit int) ([]Pin, error)
 
 	// Tombstones returns the rooms that ended on an instance within TombstoneTTL. It
 	// also forgets older ones.
 	Tombstones(ctx context.Context, instance string) ([]Tombstone, error)
 
-	// Adopt enters rooms seen on an instance without a pin. One is left out, with
-	// the reason, when a pin or a tombstone of the same or a later epoch stands against it, or the
-	// incarnation is not the instance's (ErrStale, for all of them). A pin is asked before a
-	// tombstone. A pin that is replaced ends with CauseGone. The epoch counter rises to what was seen. What is adopted is live and reserves Expected.
+	// Adopt enters rooms that were seen on an instance, and says what became of each, in
+	// the order asked. The first of these that applies counts:
+	//
+	//   - Known: the pin of this epoch is on this instance
+	//   - Contradict: a pin of this epoch is elsewhere, or one of a later epoch anywhere
+	//   - Ended: there is a tombstone of this or a later epoch
+	//   - Adopted: the room has a pin now, which is live and reserves Expected; a pin of
+	//     an earlier epoch has ended with CauseGone
+	//
+	// The epoch counter rises to what was seen. ErrStale, for all rooms, when the
+	// incarnation is not the instance's.
 	Adopt(ctx context.Context, term Term, instance, incarnation string, rooms []Adoption) ([]AdoptResult, error)
 
-	// Record stores the outcome of a look. The look with the later begin wins; a failure
-	// never replaces facts, it only counts; one that began before the last good look is ignored. A good look with the recorded
-	// begin is the same look told again, and replaces it. An instance not known before becomes known.
-	// A good look whose incarnation is not the recorded one is ErrStale, except when
-	// none is recorded yet: then it is taken, with the marks that are there.
-	// EmptySince is set (or kept) when the look says Vacant, began after every mark
-	// was set, and there is no pin; otherwise it becomes Never. It is set to Begin. A pin that is
-	// made ends it too.
+	// Record stores the outcome of a look. An instance that was not known becomes known.
+	//
+	// Of two good looks the one with the later begin wins; one with the recorded begin is
+	// the same look told again, and replaces it. A failed look replaces no facts, it only
+	// counts; one that began before the last good look is ignored.
+	//
+	// A good look whose incarnation is not the recorded one is ErrStale. Where none is
+	// recorded yet it is taken, with the marks that are there.
+	//
+	// A good look sets EmptySince to its Begin, or leaves it as it was set before, when it
+	// says Vacant, began after every mark was set, and there is no pin; otherwise
+	// EmptySince becomes Never. A pin that is made makes it Never too.
 	Record(ctx context.Context, term Term, r LookReport) (Instance, error)
 
-	// Rebirth replaces an instance's incarnation by a new one: the pins of the old one end and
-	// are returned, its marks and EmptySince go, a seal stays, Lost ends. ErrStale when `from` is not the
-	// recorded incarnation.
+	// Rebirth replaces an instance's incarnation by a new one. The pins of the old one end
+	// and are returned, its marks and EmptySince go, a seal stays, Lost ends. ErrStale when
+	// `from` is not the recorded incarnation.
 	Rebirth(ctx context.Context, term Term, instance, from, to string) ([]Pin, error)
 
-	// Mark sets or repeats an owner's mark; only the first call sets Since and Grace.
-	// ErrInstanceNotFound for an instance that is not known. Once it has returned, no
-	// claim lands on the instance while a mark is there (G2).
+	// Mark sets or repeats an owner's mark; only the first call sets Since and Grace. Once
+	// it has returned, no claim lands on the instance while a mark is there (G2).
 	Mark(ctx context.Context, term Term, instance string, m MarkRequest) (Instance, error)
 
-	// Unmark removes an owner's mark; none there is no error. ErrReleased when the
+	// Unmark removes an owner's mark; that there is none is no error. ErrReleased when the
 	// instance is released.
 	Unmark(ctx context.Context, term Term, instance string, owner Owner) (Instance, error)
 
-	// Lost fences an incarnation: its pins end and are returned; it is no candidate. ErrStale when the incarnation is another.
-	// Repeated, it returns none. One that Assert has made lost keeps its pins until then.
+	// Lost fences an incarnation: it is no candidate any more, and its pins end and are
+	// returned. Repeated, it returns none. An instance that Assert has made lost keeps its
+	// pins until this call. ErrStale when the instance is of another incarnation.
 	Lost(ctx context.Context, term Term, instance, incarnation string) ([]Pin, error)
 
-	// Forget removes an instance that has no pin and either no life (LookBegin Never), a seal, or Lost;
-	// ErrStale otherwise. That no finder lists it and nobody answers there is for the caller to know.
+	// Forget removes an instance that has no pin and is lost, has a seal, or was never
+	// seen (LookBegin Never); otherwise ErrStale. That no finder lists it and nobody
+	// answers there is for the caller to know.
 	Forget(ctx context.Context, term Term, instance string) error
 
-	// Facts returns all there is but the pins.
+	// Facts returns all there is but the pins. ErrStoreLost when there is no term.
 	Facts(ctx context.Context) (Facts, error)
 
-	// PutPlan stores a scaling decision if the plan has version IfVersion (0 = none in this
-	// term), else ErrVersion. ErrRebuilding in phase Rebuilding. A number below the plan's (or, for the first
-	// plan of a term, below Floor) is stored only if every known, not lost, not released instance with an ordinal at or above it
-	// is named in Seal, with its incarnation, and has the scaler's mark or never answered, and has no pin unless Occupied; these
-	// become released in the same step. Otherwise *SealError. Unseal takes seals off instances below Desired.
-	// With a number that is not lower, instances at or above it are released if named, under the same conditions. A first plan
-	// below Floor is also refused ("floor") if an ordinal from Desired to Floor-1 is no known instance's. Refusals are by ordinal,
-	// then name; each instance is refused for the first of missing (not named), incarnation, mark, pins.
-	// Never answered means here: no life and no recorded incarnation.
+	// PutPlan stores a scaling decision if the plan has version IfVersion (0 = none in
+	// this term), else ErrVersion. In phase Rebuilding it returns ErrRebuilding.
+	//
+	// A number below the plan's (below Floor for the first plan of a term) takes away every
+	// known instance with an ordinal at or above it that is neither lost nor released. All
+	// of these are released in the same step, if each of them
+	//
+	//   - is named in Seal (else it is refused as "missing"),
+	//   - with its incarnation ("incarnation"),
+	//   - has the scaler's mark, or no look and no incarnation are recorded ("mark"),
+	//   - and has no pin, or is named as Occupied ("pins").
+	//
+	// Otherwise *SealError, and nothing is changed. Its refusals are by ordinal, then name,
+	// each with the first reason that applies. A first plan below Floor is also refused, as
+	// "floor", if an ordinal from Desired to Floor-1 is no known instance's.
+	//
+	// With a number that is not lower, the instances at or above it that are named in Seal
+	// are released, under the same conditions. Unseal takes seals off instances below
+	// Desired.
 	PutPlan(ctx context.Context, term Term, u PlanUpdate) (Plan, error)
 }
 
@@ -283,7 +312,7 @@ type MarkRequest struct {
 	Grace  time.Duration // 0 = no deadline
 }
 
-// Plan is a stored scaling decision. Body is the scaler's own; the store reads of it only what stands beside it.
+// Plan is a stored scaling decision. Body is the scaler's own record, which the store keeps and does not read.
 type Plan struct {
 	Version   int64
 	Desired   int
