@@ -84,7 +84,6 @@ func (s *Service) DrainStatus(ctx context.Context, instance string, owner Owner,
 		case <-end:
 			wait = 0
 		case <-ctx.Done():
-			wait = 0
 		}
 		poll.Stop()
 		if ctx.Err() != nil {

@@ -18,7 +18,7 @@ func (s *Service) sweepOne(ctx context.Context, st StoreState, f Facts, t looked
 	m := s.memory[t.Name]
 	s.mu.Unlock()
 
-	_, draining := anyMark(t.Instance)
+	draining := len(t.Marks) > 0
 	viewers := m.viewersDue || draining && t.Pins == 0 && s.EmptyWhen(f) == EmptyRooms
 	begin := f.Now
 	c, cancel := context.WithTimeout(ctx, s.cfg.InstanceTimeout)
@@ -56,13 +56,6 @@ func (s *Service) sweepOne(ctx context.Context, st StoreState, f Facts, t looked
 func (f Facts) incarnation(name string) string {
 	in, _ := f.instance(name)
 	return in.Incarnation
-}
-
-func anyMark(in Instance) (Mark, bool) {
-	if len(in.Marks) == 0 {
-		return Mark{}, false
-	}
-	return in.Marks[0], true
 }
 
 func strangerAdvice(t looked, l Look) string {

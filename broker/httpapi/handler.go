@@ -178,7 +178,6 @@ func (h *Handler) call(rt route, names map[string]string, w http.ResponseWriter,
 	if c.body, err = readBody(w, r, rt.maxBody); err != nil {
 		return answer{}, err
 	}
-	c.timeout = h.o.Timeout
 	ctx, cancel := context.WithTimeout(r.Context(), h.o.Timeout+c.query.wait)
 	defer cancel()
 	return rt.handle(ctx, h, c)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/roomscaler/roomscaler/broker"
 	"github.com/roomscaler/roomscaler/broker/brokerapi"
@@ -29,7 +28,6 @@ type call struct {
 	query    query
 	header   http.Header
 	body     []byte
-	timeout  time.Duration
 	stopping <-chan struct{}
 }
 

@@ -57,7 +57,6 @@ func (id *roomID) UnmarshalJSON(b []byte) error {
 
 // pluginReply is what the videoroom answers.
 type pluginReply struct {
-	Videoroom    string         `json:"videoroom"`
 	ErrorCode    int            `json:"error_code"`
 	Error        string         `json:"error"`
 	Exists       *bool          `json:"exists"`
