@@ -11,6 +11,7 @@ var (
 	ErrRoomNotFound     = errors.New("no such room")
 	ErrInstanceNotFound = errors.New("no such instance")
 	ErrNoCapacity       = errors.New("no instance can take the room now")
+	ErrQueueFull        = errors.New("too many creates are waiting for a place")
 	ErrNeverFits        = errors.New("the room can never fit on one instance")
 	ErrSettingsDiffer   = errors.New("the room exists with other settings")
 	ErrStale            = errors.New("the directory has changed meanwhile") // a condition of a write did not hold; nothing was changed

@@ -115,6 +115,7 @@ type Service struct {
 	creates flight[Pin]
 
 	changed notifier // of the end of each sweep
+	queue   queue
 
 	mu          sync.Mutex
 	memory      map[string]remembered // what this broker has seen of each instance
