@@ -149,7 +149,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 		r.create("r")
 	})
 
-	bubble(t, "one that hangs and that nobody remembers holds the rebuild, until it is fenced", func(t *testing.T) {
+	bubble(t, "an instance that hangs and that nobody remembers holds the rebuild, until it is fenced", func(t *testing.T) {
 		pool := newFakePool("j-0", "j-1")
 		pool.at("j-1", func(s *fakeServer) { s.fault = broker.FaultTimeout })
 		r := join(t, pool, &flaky{newStore()})
@@ -164,7 +164,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 		r.create("r")
 	})
 
-	bubble(t, "one that refuses connections and that nobody remembers does not hold it", func(t *testing.T) {
+	bubble(t, "an instance that refuses connections and that nobody remembers does not hold the rebuild", func(t *testing.T) {
 		pool := newFakePool("j-0", "j-1")
 		pool.at("j-1", func(s *fakeServer) { s.fault = broker.FaultRefused })
 		r := newRig(t, pool)

@@ -69,7 +69,7 @@ func TestG1_OneHome(t *testing.T) {
 		}
 	})
 
-	bubble(t, "the sweep leaves it alone while a create may be on its way", func(t *testing.T) {
+	bubble(t, "a sweep leaves a claim alone while its create may be on its way", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool)
 		f, _ := r.Facts(t.Context())
@@ -84,7 +84,7 @@ func TestG1_OneHome(t *testing.T) {
 		}
 	})
 
-	bubble(t, "or that the sweep ends, if nobody calls", func(t *testing.T) {
+	bubble(t, "a claim that nobody finishes ends in a sweep", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool)
 		f, _ := r.Facts(t.Context())
@@ -114,7 +114,7 @@ func TestG1_OneHome(t *testing.T) {
 		}
 	})
 
-	bubble(t, "the sweep alone finishes such a create", func(t *testing.T) {
+	bubble(t, "a sweep alone finishes a create without an answer", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool)
 		pool.at("j-0", func(s *fakeServer) { s.late = true })
@@ -139,7 +139,7 @@ func TestG1_OneHome(t *testing.T) {
 		}
 	})
 
-	bubble(t, "a room whose pin was torn down while it was made is taken away again", func(t *testing.T) {
+	bubble(t, "a room that was torn down before its create was answered is destroyed by the next sweep", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool)
 		pool.at("j-0", func(s *fakeServer) { s.late = true })
@@ -155,7 +155,7 @@ func TestG1_OneHome(t *testing.T) {
 		}
 	})
 
-	bubble(t, "or at once, when its create is answered", func(t *testing.T) {
+	bubble(t, "a room that was torn down while it was made is destroyed when its create is answered", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool)
 		pool.at("j-0", func(s *fakeServer) { s.slow = time.Second })
@@ -390,7 +390,7 @@ func TestCreateRoom(t *testing.T) {
 		}
 	})
 
-	bubble(t, "never more than max-sessions, and then it says so and asks for more", func(t *testing.T) {
+	bubble(t, "no instance takes more than max-sessions; what is refused is counted as demand", func(t *testing.T) {
 		r := newRig(t, newFakePool("j-0"), func(c *broker.Config) { c.MaxSessions = 5 })
 		r.create("a")
 		r.create("b")

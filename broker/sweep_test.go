@@ -248,7 +248,7 @@ func TestExpiry(t *testing.T) {
 		})
 	}
 
-	bubble(t, "not while a ghost of who has just left may be somebody", func(t *testing.T) {
+	bubble(t, "a room stays while a ghost of who has just left may be somebody", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool, short)
 		p := r.create("r")
@@ -265,7 +265,7 @@ func TestExpiry(t *testing.T) {
 		}
 	})
 
-	bubble(t, "a lookup keeps it", func(t *testing.T) {
+	bubble(t, "a lookup keeps a room", func(t *testing.T) {
 		r := newRig(t, newFakePool("j-0"), short)
 		r.create("r")
 		for range 10 {
@@ -276,7 +276,7 @@ func TestExpiry(t *testing.T) {
 		}
 	})
 
-	bubble(t, "sessions elsewhere on the server do not keep it", func(t *testing.T) {
+	bubble(t, "sessions elsewhere on the server do not keep a room", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool, short)
 		r.create("r")
@@ -321,7 +321,7 @@ func TestLost(t *testing.T) {
 		}
 	})
 
-	bubble(t, "one that no finder lists but that answers stays, with its rooms", func(t *testing.T) {
+	bubble(t, "an instance that no finder lists but that answers stays, with its rooms", func(t *testing.T) {
 		pool := newFakePool("j-0")
 		r := newRig(t, pool, func(c *broker.Config) { c.LostAfter = time.Minute })
 		r.create("r")
@@ -334,7 +334,7 @@ func TestLost(t *testing.T) {
 		}
 	})
 
-	bubble(t, "a fenced one that comes back with people stays fenced, their room is left alone and reported", func(t *testing.T) {
+	bubble(t, "a fenced instance that comes back with people stays fenced; their room is left alone and reported", func(t *testing.T) {
 		pool := newFakePool("j-0", "j-1")
 		r := newRig(t, pool)
 		p := r.create("r")
