@@ -53,7 +53,7 @@ type Look struct {
 	Sessions int
 	// Rooms are ours, by a marker that verifies; marker rooms and others are not among them.
 	Rooms []RoomSeen
-	// Others counts rooms that are not ours, and those in them.
+	// OtherRooms counts rooms that are not ours, OtherPeople who may send in them.
 	OtherRooms, OtherPeople int
 	// Handles counts handles in any room; Unknown unless asked for or surely zero.
 	Handles int

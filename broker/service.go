@@ -161,8 +161,8 @@ func (s *Service) EmptyWhen(f Facts) EmptyWhen {
 // Facts returns everything but the pins, fresh from the store.
 func (s *Service) Facts(ctx context.Context) (Facts, error) { return s.factsWithin(ctx, 0) }
 
-// factsWithin returns facts that are at most so old. Concurrent callers share one read, which a caller
-// that wants them fresh joins only by starting it or by coming while it is under way.
+// factsWithin returns facts that are at most so old. Concurrent callers share one read, except those
+// with age 0: each of them reads for itself, so that its facts are of no time before its call.
 func (s *Service) factsWithin(ctx context.Context, age time.Duration) (Facts, error) {
 	if f := s.snapshot.Load(); f != nil && age > 0 && time.Since(f.at) <= age {
 		return f.Facts, nil

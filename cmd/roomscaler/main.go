@@ -1,4 +1,4 @@
-// Command roomscaler is the broker, the scaler, the drain hook and the operator's tools in one binary.
+// Command roomscaler is the broker, the scaler and the drain hook in one binary.
 package main
 
 import (
