@@ -58,7 +58,11 @@ func NewClient(base string, token func() (string, error), hc *http.Client) (*Cli
 
 // CreateRoom makes the room or returns it as it is; fresh says which.
 func (c *Client) CreateRoom(ctx context.Context, pool, room string, r CreateRoom) (pin Pin, fresh bool, err error) {
-	status, err := c.call(ctx, request{method: http.MethodPut, path: Path(PathRoom, pool, room), body: r, into: &pin})
+	q := url.Values{}
+	if r.Wait > 0 {
+		q.Set("wait", r.Wait.String())
+	}
+	status, err := c.call(ctx, request{method: http.MethodPut, path: Path(PathRoom, pool, room), query: q, body: r, into: &pin})
 	return pin, status == http.StatusCreated, err
 }
 

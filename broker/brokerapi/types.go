@@ -41,6 +41,10 @@ type CreateRoom struct {
 	ExpectedParticipants int               `json:"expected_participants,omitempty"`
 	Janus                map[string]any    `json:"janus,omitempty"` // room settings, allow-listed
 	Labels               map[string]string `json:"labels,omitempty"`
+
+	// Wait is the parameter of that name: for how long the answer may be held when no instance can take the
+	// room now. 0 = not at all; more than 60 s counts as 60 s.
+	Wait time.Duration `json:"-"`
 }
 
 // Rooms is one page of a list of rooms.
@@ -193,6 +197,7 @@ const (
 	CodeSettingsDiffer      = "settings_differ"
 	CodeNeverFits           = "never_fits"
 	CodeNoCapacity          = "no_capacity"
+	CodeQueueFull           = "queue_full"
 	CodeStale               = "stale" // If-Match did not hold
 	CodeReleased            = "released"
 	CodePlanVersion         = "plan_version"

@@ -26,7 +26,7 @@ type fakePool struct {
 	plan   broker.Plan
 	ended  []broker.Pin
 	swept  bool
-	hold   func(ctx context.Context, wait time.Duration) // of DrainStatus
+	hold   func(ctx context.Context, wait time.Duration) // of what waits
 	asked  []string
 }
 
@@ -35,7 +35,11 @@ func (f *fakePool) ask(format string, v ...any) error {
 	return f.err
 }
 
-func (f *fakePool) CreateRoom(_ context.Context, r broker.CreateRequest) (broker.Placed, bool, error) {
+func (f *fakePool) CreateRoomWithin(ctx context.Context, r broker.CreateRequest, wait time.Duration) (broker.Placed, bool, error) {
+	if f.hold != nil && wait > 0 {
+		f.hold(ctx, wait)
+		return broker.Placed{}, false, ctx.Err()
+	}
 	err := f.ask("create %q %d %v %v", r.Room, r.Expected, r.Settings, r.Labels)
 	return f.placed, f.fresh, err
 }

@@ -20,7 +20,7 @@ import (
 
 // Pool is what the API needs of a pool's service. Errors are those of package broker, wrapped or not.
 type Pool interface {
-	CreateRoom(ctx context.Context, r broker.CreateRequest) (p broker.Placed, fresh bool, err error)
+	CreateRoomWithin(ctx context.Context, r broker.CreateRequest, wait time.Duration) (p broker.Placed, fresh bool, err error)
 	Lookup(ctx context.Context, room string, touch bool) (broker.Placed, error)
 	DeleteRoom(ctx context.Context, room string, epoch broker.Epoch) error
 	Rooms(ctx context.Context, instance, after string, limit int) ([]broker.Placed, error)
@@ -49,7 +49,7 @@ type Options struct {
 	// listener on loopback needs it where there are no tokens: a web page may be served under a name
 	// that then resolves to loopback, and its calls are of no other origin.
 	LocalHosts bool
-	// Timeout bounds each request besides a drain's wait; 0 = 10 s.
+	// Timeout bounds each request besides what it asks to wait; 0 = 10 s.
 	Timeout time.Duration
 	// Metrics is served at /metrics; nil: nothing is.
 	Metrics http.Handler

@@ -210,6 +210,7 @@ func TestHandler_Errors(t *testing.T) {
 		"room":       {broker.ErrRoomNotFound, 404, brokerapi.CodeRoomNotFound, "", ""},
 		"instance":   {broker.ErrInstanceNotFound, 404, brokerapi.CodeInstanceNotFound, "", ""},
 		"mark":       {broker.ErrMarkNotFound, 404, brokerapi.CodeMarkNotFound, "", ""},
+		"queue":      {broker.ErrQueueFull, 503, brokerapi.CodeQueueFull, "10", ""},
 		"capacity":   {broker.ErrNoCapacity, 503, brokerapi.CodeNoCapacity, "5", ""},
 		"never fits": {broker.ErrNeverFits, 422, brokerapi.CodeNeverFits, "", ""},
 		"settings":   {broker.ErrSettingsDiffer, 409, brokerapi.CodeSettingsDiffer, "", ""},
@@ -290,6 +291,25 @@ func TestHandler_Errors(t *testing.T) {
 }
 
 func TestHandler_Stop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := example()
+		f.hold = func(ctx context.Context, wait time.Duration) {
+			if wait != 20*time.Second {
+				t.Errorf("held for %v", wait)
+			}
+			<-ctx.Done()
+		}
+		h := handler(f, httpapi.Options{})
+		done := make(chan *httptest.ResponseRecorder)
+		go func() { done <- do(h, "PUT /v1/pools/video/rooms/r?wait=20s", "") }()
+		synctest.Wait()
+		begin := time.Now()
+		h.Stop()
+		w := <-done
+		if w.Code != 503 || !strings.Contains(w.Body.String(), brokerapi.CodeNoCapacity) || w.Header().Get("Retry-After") == "" || time.Since(begin) != 0 {
+			t.Errorf("a waiting create, after %v: %d %v: %s", time.Since(begin), w.Code, w.Header(), w.Body)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := example()
 		f.hold = func(ctx context.Context, wait time.Duration) {

@@ -42,6 +42,7 @@ func TestHandler_RefusesBadInput(t *testing.T) {
 		"a cursor of another making":  {"GET /v1/pools/video/rooms?cursor=%21", "", "", 400, "invalid", "cursor", "page before"},
 		"instance of a list":          {"GET /v1/pools/video/rooms?instance=X", "", "", 400, "invalid", "instance", "DNS name"},
 		"wait":                        {"GET " + in + "/drain?owner=hook&wait=soon", "", "", 400, "invalid", "wait", "30s"},
+		"wait of a create":            {"PUT " + room + "?wait=soon", "", "", 400, "invalid", "wait", "30s"},
 		"a negative wait":             {"GET " + in + "/drain?owner=hook&wait=-3s", "", "", 400, "invalid", "wait", "30s"},
 		"no owner":                    {"GET " + in + "/drain", "", "", 400, "invalid", "owner", "give scaler, hook"},
 		"an unknown owner":            {"DELETE " + in + "/drain?owner=me", "", "", 400, "invalid", "owner", "there are scaler, hook"},

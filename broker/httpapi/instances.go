@@ -56,16 +56,26 @@ func drainStatus(ctx context.Context, _ *Handler, c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	s, err := hold(ctx, c, owner)
+	var s broker.DrainStatus
+	status := func(wait time.Duration) func(context.Context) error {
+		return func(ctx context.Context) (err error) {
+			s, err = c.pool().DrainStatus(ctx, c.names["instance"], owner, wait)
+			return err
+		}
+	}
+	cut, err := untilStop(ctx, c, status(c.query.wait))
+	if cut {
+		err = status(0)(ctx)
+	}
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{body: drainOf(s)}, nil
 }
 
-// hold waits for the drain's end; when this broker stops it answers how things are,
-// so that the caller goes on with another broker and stopping takes no minute.
-func hold(ctx context.Context, c *call, owner broker.Owner) (broker.DrainStatus, error) {
+// untilStop runs what may wait, until this broker stops: then the caller is answered, so that it
+// goes on with another broker and stopping takes no minute. cut: it was, and the error says nothing.
+func untilStop(ctx context.Context, c *call, fn func(context.Context) error) (cut bool, err error) {
 	held, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -77,14 +87,11 @@ func hold(ctx context.Context, c *call, owner broker.Owner) (broker.DrainStatus,
 		case <-held.Done():
 		}
 	}()
-	s, err := c.pool().DrainStatus(held, c.names["instance"], owner, c.query.wait)
-	cut := err != nil && held.Err() != nil && ctx.Err() == nil
+	err = fn(held)
+	cut = err != nil && held.Err() != nil && ctx.Err() == nil
 	cancel()
 	<-done
-	if cut {
-		return c.pool().DrainStatus(ctx, c.names["instance"], owner, 0)
-	}
-	return s, err
+	return cut, err
 }
 
 func uncordon(ctx context.Context, h *Handler, c *call) (answer, error) {

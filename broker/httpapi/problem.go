@@ -67,6 +67,7 @@ var problems = []struct {
 	{broker.ErrReleased, 409, brokerapi.CodeReleased, 0, "The instance is past its point of no return", "its removal has been answered to KEDA; it takes rooms again only if that is taken back"},
 	{broker.ErrVersion, 412, brokerapi.CodePlanVersion, 0, "The plan has another version", "fetch the pool's facts and decide again"},
 	{broker.ErrStale, 412, brokerapi.CodeStale, 0, "It has changed meanwhile", "fetch it again"},
+	{broker.ErrQueueFull, 503, brokerapi.CodeQueueFull, 10, "Too many creates are waiting", "ask again later; the demand is counted"},
 	{broker.ErrNoCapacity, 503, brokerapi.CodeNoCapacity, 5, "No instance can take the room now", "ask again; the demand is counted"},
 	{broker.ErrRebuilding, 503, brokerapi.CodeRebuilding, 2, "The directory is being rebuilt", "ask again; running calls are not affected"},
 	{broker.ErrStoreLost, 503, brokerapi.CodeRebuilding, 2, "The directory is being rebuilt", "ask again; running calls are not affected"},

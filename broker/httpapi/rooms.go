@@ -25,7 +25,17 @@ func createRoom(ctx context.Context, _ *Handler, c *call) (answer, error) {
 	if err := checkLabels(in.Labels); err != nil {
 		return answer{}, err
 	}
-	p, fresh, err := c.pool().CreateRoom(ctx, broker.CreateRequest{Room: c.names["room"], Expected: in.ExpectedParticipants, Settings: in.Janus, Labels: in.Labels})
+	var p broker.Placed
+	var fresh bool
+	cut, err := untilStop(ctx, c, func(ctx context.Context) (err error) {
+		p, fresh, err = c.pool().CreateRoomWithin(ctx, broker.CreateRequest{
+			Room: c.names["room"], Expected: in.ExpectedParticipants, Settings: in.Janus, Labels: in.Labels,
+		}, c.query.wait)
+		return err
+	})
+	if cut {
+		err = broker.ErrNoCapacity // another broker may go on waiting
+	}
 	if err != nil {
 		return answer{}, err
 	}

@@ -45,7 +45,7 @@ func routes(metrics http.Handler) []route {
 	scaler := []Scope{ScopeScaler}
 	operator := []Scope{ScopeOperator}
 	list := []route{
-		{method: "PUT", pattern: brokerapi.PathRoom, scopes: rooms, maxBody: maxBody, handle: createRoom},
+		{method: "PUT", pattern: brokerapi.PathRoom, scopes: rooms, query: []string{"wait"}, maxBody: maxBody, handle: createRoom},
 		{method: "GET", pattern: brokerapi.PathRoom, scopes: rooms, query: []string{"touch"}, handle: lookupRoom},
 		{method: "DELETE", pattern: brokerapi.PathRoom, scopes: rooms, handle: deleteRoom},
 		{method: "GET", pattern: brokerapi.PathRooms, scopes: rooms, query: []string{"instance", "limit", "cursor"}, handle: listRooms},
