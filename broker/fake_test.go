@@ -33,6 +33,7 @@ type fakeServer struct {
 	hide     bool          // rooms are left out of looks, not of questions by name
 	private  bool          // rooms may be hidden, and the look says so
 	mute     bool          // questions by name are not answered
+	stuck    bool          // the same, and the question is held for as long as the caller waits
 	others   int           // handles in rooms that are not ours
 	creates  int
 }
@@ -180,6 +181,12 @@ func (p *fakePool) Destroy(ctx context.Context, at broker.Target, r broker.RoomR
 }
 
 func (p *fakePool) Inspect(ctx context.Context, at broker.Target, r broker.RoomRef) (o broker.Occupancy, err error) {
+	stuck := false
+	p.at(at.Address, func(s *fakeServer) { stuck = s.stuck })
+	if stuck {
+		<-ctx.Done()
+		return o, &broker.FaultError{Fault: broker.FaultTimeout, Err: fmt.Errorf("%w: %w", broker.ErrUncertain, ctx.Err())}
+	}
 	err = p.call(ctx, at, func(s *fakeServer) error {
 		if s.mute {
 			return &broker.FaultError{Fault: broker.FaultTimeout, Err: broker.ErrUncertain}
@@ -210,6 +217,14 @@ func (p *fakePool) join(t *testing.T, at broker.Placed, publishers, viewers int)
 // flaky is a store that can be replaced by an empty one, or made not to answer.
 type flaky struct {
 	broker.Store
+}
+
+// Record fails as a store behind a network does when the caller's time is over.
+func (f *flaky) Record(ctx context.Context, term broker.Term, l broker.LookReport) (broker.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return broker.Instance{}, fmt.Errorf("%w: %w", broker.ErrStoreUnavailable, err)
+	}
+	return f.Store.Record(ctx, term, l)
 }
 
 func (f *flaky) flush() { f.Store = newStore() }

@@ -17,6 +17,7 @@ type RoomMark struct {
 	Pool     string
 	Room     string
 	Epoch    Epoch
+	Instance string // for which the room was made; on another it is a copy, or went to a wrong address. "" = not said
 	Expected int
 	Settings string
 	Labels   map[string]string
@@ -50,7 +51,7 @@ type markForm struct {
 
 // Describe returns the description that marks a room.
 func (k RoomKey) Describe(m RoomMark) string {
-	return k.encode(markForm{Kind: "room", Pool: m.Pool, Room: m.Room, Epoch: m.Epoch, Expected: m.Expected, Settings: m.Settings, Labels: m.Labels})
+	return k.encode(markForm{Kind: "room", Pool: m.Pool, Room: m.Room, Epoch: m.Epoch, Instance: m.Instance, Expected: m.Expected, Settings: m.Settings, Labels: m.Labels})
 }
 
 // DescribeInstance returns the description of an instance's marker.
@@ -65,7 +66,7 @@ func (k RoomKey) ReadRoom(description string) (RoomMark, bool) {
 	if !ok || f.Epoch <= 0 || CheckRoom(f.Room) != nil {
 		return RoomMark{}, false
 	}
-	return RoomMark{Pool: f.Pool, Room: f.Room, Epoch: f.Epoch, Expected: f.Expected, Settings: f.Settings, Labels: f.Labels}, true
+	return RoomMark{Pool: f.Pool, Room: f.Room, Epoch: f.Epoch, Instance: f.Instance, Expected: f.Expected, Settings: f.Settings, Labels: f.Labels}, true
 }
 
 // ReadInstance reads the description of an instance's marker.

@@ -15,7 +15,7 @@ func TestRoomKey_marks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := broker.RoomMark{
 			Pool: "p", Room: rapid.StringN(1, 40, -1).Filter(func(s string) bool { return broker.CheckRoom(s) == nil }).Draw(t, "room"),
-			Epoch: broker.Epoch(rapid.Int64Range(1, 1<<53-1).Draw(t, "epoch")), Expected: rapid.IntRange(0, 1000).Draw(t, "expected"),
+			Epoch: broker.Epoch(rapid.Int64Range(1, 1<<53-1).Draw(t, "epoch")), Instance: rapid.StringMatching(`[a-z0-9-]{0,9}`).Draw(t, "instance"), Expected: rapid.IntRange(0, 1000).Draw(t, "expected"),
 			Settings: rapid.StringMatching(`[0-9a-f]{0,16}`).Draw(t, "settings"),
 			Labels:   rapid.MapOfN(rapid.StringMatching(`[a-z]{1,5}`), rapid.StringMatching(`.{0,5}`), 1, 3).Draw(t, "labels"),
 		}

@@ -170,7 +170,7 @@ func (s *Service) finish(ctx context.Context, pin Pin, settings map[string]any) 
 func isGone(err error) bool { return errors.Is(err, ErrStale) || errors.Is(err, ErrRoomNotFound) }
 
 func (s *Service) markOf(p Pin) RoomMark {
-	return RoomMark{Pool: s.cfg.Pool, Room: p.Room, Epoch: p.Epoch, Expected: p.Expected, Settings: p.Settings, Labels: p.Labels}
+	return RoomMark{Pool: s.cfg.Pool, Room: p.Room, Epoch: p.Epoch, Instance: p.Instance, Expected: p.Expected, Settings: p.Settings, Labels: p.Labels}
 }
 
 func (s *Service) target(in Instance) Target {

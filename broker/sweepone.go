@@ -28,6 +28,8 @@ func (s *Service) sweepOne(ctx context.Context, st StoreState, f Facts, t looked
 		return s.failed(ctx, st.Term, t, begin, err)
 	}
 
+	look, strays := look.withoutStrays(t.Name)
+
 	// What follows from a look may take as long again, together.
 	c, cancel = context.WithTimeout(ctx, s.cfg.InstanceTimeout)
 	defer cancel()
@@ -50,6 +52,9 @@ func (s *Service) sweepOne(ctx context.Context, st StoreState, f Facts, t looked
 		}
 	}
 	s.apply(c, st.Term, f, t, begin, pins, look)
+	at := s.target(t.Instance)
+	at.StringIDs = look.StringIDs
+	s.clearStrays(c, at, strays)
 	return ""
 }
 
@@ -171,7 +176,10 @@ func (s *Service) apply(ctx context.Context, term Term, f Facts, t looked, begin
 	}
 	r := report(t, begin, look)
 	r.Vacant, r.Reserve, r.Answered = vacant, plan.Reserve, look.Complete && adopted
-	s.record(ctx, term, r)
+	// A look counts, even if what followed from it has taken all the time there was.
+	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.InstanceTimeout)
+	defer cancel()
+	s.record(c, term, r)
 	s.rememberLook(t, look)
 }
 
@@ -230,7 +238,9 @@ func (s *Service) adopt(ctx context.Context, term Term, t looked, at Target, roo
 					continue
 				}
 			}
-			s.clear(ctx, at, r, tombs)
+			// Only a teardown, the application's own word, ends a room with people in it.
+			torn := tombs[key(r.Room, r.Epoch)].Cause == CauseTeardown
+			s.clear(ctx, at, RoomRef{r.Room, r.Epoch}, string(r.Outcome), DestroyOptions{OnlyVacant: !torn})
 		}
 	}
 	return nil
@@ -248,15 +258,14 @@ func (s *Service) tombstones(ctx context.Context, instance string) (map[string]T
 	return m, nil
 }
 
-// clear destroys a room that should not be there. Only a teardown, the application's own word, ends one with people in it.
-func (s *Service) clear(ctx context.Context, at Target, r AdoptResult, tombs map[string]Tombstone) {
-	cause := tombs[key(r.Room, r.Epoch)].Cause
-	err := s.backend.Destroy(ctx, at, RoomRef{r.Room, r.Epoch}, DestroyOptions{OnlyVacant: cause != CauseTeardown})
+// clear destroys a room that should not be there, and tells if it must stay.
+func (s *Service) clear(ctx context.Context, at Target, room RoomRef, why string, o DestroyOptions) {
+	err := s.backend.Destroy(ctx, at, room, o)
 	switch {
 	case err == nil:
-		s.emit(RoomDestroyed, at.Instance, r.Room, r.Epoch, string(r.Outcome))
+		s.emit(RoomDestroyed, at.Instance, room.Room, room.Epoch, why)
 	case errors.Is(err, ErrRefused):
-		s.emit(RoomConflict, at.Instance, r.Room, r.Epoch, fmt.Sprintf("%s, and somebody is in it", r.Outcome))
+		s.emit(RoomConflict, at.Instance, room.Room, room.Epoch, why+": "+err.Error())
 	}
 }
 
