@@ -52,7 +52,7 @@ func TestOrdinalOf(t *testing.T) {
 	}
 }
 
-func TestConfig_badFields(t *testing.T) {
+func TestConfig_BadFields(t *testing.T) {
 	good := func() broker.Config { return broker.Config{Pool: "p", Key: testKey} }
 	for field, change := range map[string]func(*broker.Config){
 		"pool":                 func(c *broker.Config) { c.Pool = "No Good" },

@@ -11,7 +11,7 @@ import (
 
 var testKey = broker.RoomKey("0123456789abcdef")
 
-func TestRoomKey_marks(t *testing.T) {
+func TestRoomKey_Marks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := broker.RoomMark{
 			Pool: "p", Room: rapid.StringN(1, 40, -1).Filter(func(s string) bool { return broker.CheckRoom(s) == nil }).Draw(t, "room"),
@@ -38,7 +38,7 @@ func TestRoomKey_marks(t *testing.T) {
 	})
 }
 
-func TestRoomKey_instanceMark(t *testing.T) {
+func TestRoomKey_InstanceMark(t *testing.T) {
 	want := broker.InstanceMark{Pool: "p", Instance: "janus-3", Incarnation: "abc"}
 	got, ok := testKey.ReadInstance(testKey.DescribeInstance(want))
 	if !ok || got != want {
@@ -46,7 +46,7 @@ func TestRoomKey_instanceMark(t *testing.T) {
 	}
 }
 
-func TestRoomKey_secrets(t *testing.T) {
+func TestRoomKey_Secrets(t *testing.T) {
 	seen := map[string]string{}
 	for what, s := range map[string]string{
 		"secret": testKey.Secret("p", "r", 1), "PIN": testKey.PIN("p", "r", 1), "marker": testKey.MarkerSecret("p"),

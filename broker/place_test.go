@@ -57,7 +57,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestPlace_properties(t *testing.T) {
+func TestPlace_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f broker.Facts
 		f.Now = broker.PoolTime(rapid.IntRange(0, 20).Draw(t, "now"))

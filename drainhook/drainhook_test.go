@@ -282,7 +282,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-func TestRun_badConfig(t *testing.T) {
+func TestRun_BadConfig(t *testing.T) {
 	for _, c := range []drainhook.Config{
 		{Instance: "janus-0", Grace: time.Hour},
 		{Pool: "p", Grace: time.Hour},

@@ -133,7 +133,7 @@ func TestNext_Wait(t *testing.T) {
 
 // While every look finds somebody or nothing at all, no order of looks ends the drain
 // before its grace: no error, no pause and no answer of the broker does.
-func TestNext_neverEndsEarly(t *testing.T) {
+func TestNext_NeverEndsEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		occupied := rapid.SampledFrom([]seen{busy, slippedIn, doubtful, pinnedRoom, idleAndOne, silentBusy, silent})
 		var s state

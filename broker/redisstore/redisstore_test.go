@@ -40,7 +40,7 @@ func TestStore_Redis(t *testing.T) {
 	storetest.RunReal(t, openReal(startRedis(t, procs.RedisOptions{})))
 }
 
-func TestStore_LinearizableG1(t *testing.T) {
+func TestStore_Linearizable(t *testing.T) {
 	storetest.Linearizable(t, openReal(startRedis(t, procs.RedisOptions{})), 30)
 }
 

@@ -80,8 +80,8 @@ func lostBy(t *testing.T, s *redisstore.Store) {
 	walked(t, s)
 }
 
-// TestHistory_G6: what may have lost the last writes is never taken for the same store.
-func TestHistory_G6(t *testing.T) {
+// TestG6_History: what may have lost the last writes is never taken for the same store.
+func TestG6_History(t *testing.T) {
 	t.Run("a store that is emptied is lost", func(t *testing.T) {
 		r := startRedis(t, procs.RedisOptions{})
 		s := openURL(t, "redis://"+r.Addr(), options())
@@ -124,7 +124,7 @@ func TestHistory_G6(t *testing.T) {
 	})
 }
 
-func TestSentinel_G6(t *testing.T) {
+func TestG6_Sentinel(t *testing.T) {
 	master := startRedis(t, procs.RedisOptions{Password: "secret"})
 	replicaOf := func() *procs.Redis {
 		ip, port, _ := strings.Cut(master.Addr(), ":")

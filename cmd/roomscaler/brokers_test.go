@@ -13,8 +13,8 @@ import (
 	"github.com/roomscaler/roomscaler/test/procs"
 )
 
-// TestBrokers_G1 drives two brokers on one Redis and three Janus.
-func TestBrokers_G1(t *testing.T) {
+// TestG1_Brokers drives two brokers on one Redis and three Janus.
+func TestG1_Brokers(t *testing.T) {
 	redis, err := procs.StartRedis(t.Context(), procs.RedisOptions{})
 	procs.Need(t, err)
 	t.Cleanup(redis.Kill)

@@ -15,7 +15,7 @@ import (
 var updateDocs = flag.Bool("update-docs", false, "write the generated part of docs/config.md")
 
 // The flags in docs/config.md are those of the program.
-func TestDocs_config(t *testing.T) {
+func TestDocs_Config(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "config.md")
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -101,7 +101,7 @@ func (b *hookBed) accepting(t *testing.T) bool {
 	return info.Accepting
 }
 
-func TestDrainhook_realJanus(t *testing.T) {
+func TestDrainhook_RealJanus(t *testing.T) {
 	b := newHookBed(t)
 	open := func(t *testing.T) *januscli.Session {
 		t.Helper()
@@ -183,7 +183,7 @@ func TestLocalJanus(t *testing.T) {
 	}
 }
 
-func TestDrainhook_flags(t *testing.T) {
+func TestDrainhook_Flags(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		want string

@@ -112,7 +112,7 @@ func forbidden(s source, p string) string {
 }
 
 // The check must be able to fail.
-func TestImports_forbidden(t *testing.T) {
+func TestImports_Forbidden(t *testing.T) {
 	for _, tc := range []struct {
 		file, path string
 		bad        bool

@@ -19,7 +19,7 @@ var vague = []string{"util", "utils", "common", "helper", "helpers", "types", "p
 var atRoot = []string{"broker", "scaler", "drainhook", "charts", "test", "cmd", "docs", ".ci", "go.mod", "go.sum", "Makefile", "Dockerfile",
 	"README.md", "LICENSE", ".git", ".gitignore", ".dockerignore", "bin", "out"}
 
-func TestNames_root(t *testing.T) {
+func TestNames_Root(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestNames_root(t *testing.T) {
 	}
 }
 
-func TestNames_folders(t *testing.T) {
+func TestNames_Folders(t *testing.T) {
 	for _, s := range sources(t) {
 		for part := range strings.SplitSeq(s.dir(), "/") {
 			if slices.Contains(vague, part) {
@@ -146,7 +146,7 @@ func selects(e ast.Expr, pkg, name string) bool {
 }
 
 // The check must be able to fail.
-func TestSource_faults(t *testing.T) {
+func TestSource_Faults(t *testing.T) {
 	for _, tc := range []struct {
 		name, file, text string
 		want             int
