@@ -1,9 +1,8 @@
 package scaler
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/roomscaler/roomscaler/broker/brokerapi"
@@ -19,6 +18,14 @@ type Input struct {
 	Silent time.Duration
 	// Refused names instances whose release the store has refused since the facts were asked for last.
 	Refused []string
+	// Cluster is what Kubernetes says; nil where it is not read.
+	Cluster *Workload
+	// Live is spec.replicas as the API server has told it since the facts were asked for; nil: it has not been
+	// asked, or LiveErr says why it has not told. Without it no lower number comes out, and no release ends.
+	Live    *int
+	LiveErr error
+	// OwnerGone: the ScaledObject that has the pool is known not to be there any more.
+	OwnerGone bool
 }
 
 // Hold says why there is no decision, and so no number.
@@ -36,7 +43,15 @@ type Decision struct {
 	Hold  Hold
 	Owner Ref // who has the pool, for HoldTaken
 
-	Desired  int
+	Desired int
+	// Stored is the number that the plan holds now. Like Desired it counts from Start, the StatefulSet's first
+	// ordinal; Put.Desired counts from 0, as ordinals do at the broker.
+	Stored, Start int
+	// AskLive: there would be more to do if Live were known.
+	AskLive bool
+	// Unfit: the plan that is stored counts from another first ordinal, so that its number must not be answered.
+	Unfit bool
+
 	Cordon   []string // instances to mark, highest first
 	Uncordon []string // instances whose scaler mark is to be removed
 	Store    bool     // the plan must be stored; otherwise the stored one stands
@@ -47,6 +62,7 @@ type Decision struct {
 	Target Target // in force: the newest that KEDA has sent to any replica
 	Why    Why
 	Risks  []Risk
+	News   []Risk // those that the decision before did not tell of
 }
 
 // Decide is the control law: a pure function of the facts, which hold the record of the
@@ -61,7 +77,8 @@ func Decide(in Input) Decision {
 	called := now - in.Silent.Milliseconds()
 	t := in.Target
 	// One that is silent itself takes over from nobody: two of them would take turns.
-	if last != nil && last.Ref != in.Ref && (now-last.CalledAt < takeover.Milliseconds() || in.Silent >= takeover) {
+	kept := last != nil && last.Ref != in.Ref && !in.OwnerGone
+	if kept && (now-last.CalledAt < takeover.Milliseconds() || in.Silent >= takeover) {
 		return Decision{Hold: HoldTaken, Owner: last.Ref}
 	}
 	if last != nil && last.Ref == in.Ref && last.CalledAt > called {
@@ -70,12 +87,13 @@ func Decide(in Input) Decision {
 			t = newer
 		}
 	}
-	l := law{f: f, t: t, now: now, last: last, refused: in.Refused}
+	l := law{t: t, now: now, last: last, refused: in.Refused, live: in.Live != nil, liveErr: in.LiveErr}
+	l.next.Ref, l.next.CalledAt, l.next.Metadata = in.Ref, called, t.Metadata()
+	l.place(f, in)
 	d := l.decide()
 	if unreadable != nil {
 		d.Risks = append(d.Risks, Risk{RiskRecord, unreadable.Error()})
 	}
-	l.next.Ref, l.next.CalledAt = in.Ref, called
 	l.finish(&d)
 	return d
 }
@@ -89,23 +107,58 @@ type law struct {
 	next    Record
 	refused []string
 
-	r    int // R
+	w       *Workload // nil: Kubernetes is not read
+	start   int       // the first ordinal
+	live    bool      // w.Replicas is what the API server has just told
+	liveErr error
+	ask     bool // Live is wanted
+	moved   bool // the first ordinal has changed: numbers of the record mean other instances
+
+	r    int // the stored number
 	seen survey
 	low  floor
+}
+
+// place brings the facts and what Kubernetes says together: all ordinals count from the StatefulSet's first.
+func (l *law) place(f brokerapi.PoolFacts, in Input) {
+	l.f = f
+	if in.Cluster == nil {
+		return
+	}
+	w := *in.Cluster
+	if in.Live != nil {
+		w.Replicas = *in.Live
+	}
+	l.w, l.start = &w, w.Start
+	l.t.MinInstances, l.t.MaxInstances = w.Minimum, w.Maximum
+	l.moved = l.last != nil && l.last.Start != w.Start
+	if w.Start == 0 {
+		return
+	}
+	l.f.Floor = max(0, f.Floor-w.Start)
+	l.f.Instances = slices.Clone(f.Instances)
+	for i := range l.f.Instances {
+		l.f.Instances[i].Ordinal -= w.Start
+	}
+	if f.Plan != nil {
+		plan := *f.Plan
+		plan.Desired = max(0, plan.Desired-w.Start)
+		l.f.Plan = &plan
+	}
 }
 
 func (l *law) decide() Decision {
 	l.r = l.stored()
 	l.begin()
-	l.seen = observe(l.f, l.t, l.r, l.next.InRange)
-	l.low = floorOf(l.f, l.t, l.r, l.refused)
+	l.seen = observe(l.f, l.w, l.t, l.r, l.next.InRange)
+	l.low = l.floor()
 	w := l.reckon()
-	d := Decision{Desired: w.Desired, Target: l.t, Why: w}
+	d := Decision{Desired: w.Desired, Stored: l.r, Start: l.start, Target: l.t, Why: w}
 	keep := max(min(w.Dcool, w.Maximum), w.Minimum)
 	d.Cordon, d.Uncordon = l.marks(keep, min(w.Dnow, w.Maximum))
 	d.Put = brokerapi.PutPlan{
 		Term:      l.f.Term,
-		Desired:   w.Desired,
+		Desired:   l.start + w.Desired,
 		EmptyWhen: l.t.EmptyWhen,
 		Seal:      l.seals(w.Desired),
 		Unseal:    l.unseals(w.Desired),
@@ -114,16 +167,21 @@ func (l *law) decide() Decision {
 	if l.t.Metric != MetricRooms {
 		d.Put.Target = l.t.PerInstance
 	}
+	l.next.Released, l.next.Scale = l.releases(w.Desired), scalingOf(l.w)
+	d.AskLive, d.Unfit = l.ask, l.moved
 	d.Risks = l.risks(w, d.Put.Seal)
 	return d
 }
 
-// stored returns R. Without a plan it is the floor of the term, and no less than what is known to stand.
+// stored returns R. Without a plan, or with one whose number counts from another ordinal, it is the floor of the term, and no less than what is known to stand.
 func (l *law) stored() int {
-	if l.f.Plan != nil && l.f.Plan.Version > 0 {
+	if l.f.Plan != nil && l.f.Plan.Version > 0 && !l.moved {
 		return l.f.Plan.Desired
 	}
 	r := l.f.Floor
+	if l.w != nil {
+		r = max(r, l.w.Replicas)
+	}
 	for i := range l.f.Instances {
 		in := &l.f.Instances[i]
 		if in.State != stateLost && in.State != stateReleased {
@@ -136,8 +194,9 @@ func (l *law) stored() int {
 // begin carries the record on to now, before anything is decided.
 func (l *law) begin() {
 	n := &l.next
-	n.Format, n.At, n.Metadata = recordFormat, l.now, l.t.Metadata()
-	if l.last == nil {
+	n.Format, n.At, n.Start = recordFormat, l.now, l.start
+	defer l.notice()
+	if l.last == nil || l.moved {
 		// Nobody knows what was answered before: all that is released stays so for a while.
 		n.Lows = []Sample{{At: l.now, N: 0}}
 		n.Lowered = -1
@@ -147,10 +206,12 @@ func (l *law) begin() {
 			}
 		}
 		n.InRange = []Sample{{At: l.now, N: 0}}
+		n.Highs = []Sample{{At: l.now, N: l.r}}
 		return
 	}
 	n.Peaks, n.Lowered, n.InRange, n.Cordoned = l.last.Peaks, l.last.Lowered, l.last.InRange, l.last.Cordoned
 	n.Lows = pushLow(l.last.Lows, l.now, l.r, l.settled())
+	n.Highs = pushPeak(l.last.Highs, l.now, l.r, l.settled())
 }
 
 // reckon computes the number.
@@ -158,7 +219,7 @@ func (l *law) reckon() Why {
 	t, s := l.t, &l.seen
 	w := Why{
 		Previous: l.r, PerInstance: t.PerInstance, Load: s.load, Unknown: s.unknown, Replaced: s.skipped,
-		Minimum: t.MinInstances, Maximum: t.MaxInstances,
+		Coming: s.coming, Minimum: t.MinInstances, Maximum: t.MaxInstances,
 	}
 	w.Queued = l.f.Queue.Participants
 	if t.Metric == MetricRooms {
@@ -188,6 +249,12 @@ func (l *law) reckon() Why {
 		w.Desired = min(l.r, max(keep, w.Floor))
 		w.Rule = ruleBelow(w, keep)
 	}
+	l.reach(&w, want)
+	if l.w != nil && !l.live && w.Desired < l.r {
+		l.ask = true
+		w.Desired, w.Rule = l.r, RuleUnread
+	}
+	w.Fits = s.fits(w, w.Desired)
 	return w
 }
 
@@ -206,12 +273,35 @@ func ruleBelow(w Why, keep int) Rule {
 	return RuleFloor
 }
 
+// reach bends the number to what the autoscaler's tolerance lets through: upwards to the first number that can be
+// reached, downwards only in steps that can.
+func (l *law) reach(w *Why, want int) {
+	s := scaleOf(l.w)
+	if s.mode() != ToleranceBand {
+		return
+	}
+	if _, ok := s.reaches(w.Desired); ok || w.Desired == s.replicas {
+		return
+	}
+	above := min(s.above(), l.t.MaxInstances)
+	switch {
+	case want > s.replicas && above > w.Desired:
+		w.Desired, w.Rule = above, RuleBeyond
+		// It is not undone at once either.
+		n := &l.next
+		n.Needed = max(n.Needed, above)
+		n.Peaks = pushPeak(n.Peaks, l.now, above, l.t.Cooldown)
+	case w.Desired < l.r && w.Desired < s.replicas:
+		w.Desired, w.Rule = l.r, RuleBatch
+	}
+}
+
 // cool adds now to the history of what the load needed, and returns its maximum. Time of
 // which nothing is known counts as if the load had needed all there is.
 func (l *law) cool(w Why) int {
 	n, window := &l.next, l.t.Cooldown
 	switch {
-	case l.last == nil || l.now-l.last.At > undecided.Milliseconds():
+	case l.last == nil || l.moved || l.now-l.last.At > undecided.Milliseconds():
 		n.Peaks = pushPeak(n.Peaks, l.now, l.r, window)
 	case l.f.GapMS != nil && l.now-*l.f.GapMS > l.last.At:
 		n.Peaks = pushPeak(n.Peaks, l.now-*l.f.GapMS, l.r, window)
@@ -243,15 +333,13 @@ func (l *law) finish(d *Decision) {
 	}
 	n.InRange = inRangeAfter(n.InRange, l.now, l.r, w.Desired, l.t.StartTimeout)
 	n.Why, n.Risks = w, d.Risks
+	n.Past = l.past(w)
+	d.News = l.newRisks(d.Risks)
 	d.Store = l.news(d)
 	if !d.Store {
 		return
 	}
-	body, err := json.Marshal(n)
-	if err != nil {
-		panic(fmt.Sprintf("a record of numbers and strings cannot be written: %v", err))
-	}
-	d.Put.Body = body
+	d.Put.Body = n.write()
 }
 
 // news reports whether the next planner needs to know of this decision.
@@ -260,8 +348,9 @@ func (l *law) news(d *Decision) bool {
 	if p == nil || p.Version == 0 || l.last == nil {
 		return true
 	}
-	changed := p.Desired != d.Put.Desired || p.Target != d.Put.Target || p.EmptyWhen != d.Put.EmptyWhen ||
+	changed := l.start+l.r != d.Put.Desired || p.Target != d.Put.Target || p.EmptyWhen != d.Put.EmptyWhen ||
 		len(d.Put.Seal) > 0 || len(d.Put.Unseal) > 0 || l.next.Ref != l.last.Ref || l.next.Cordoned != l.last.Cordoned ||
-		l.next.Needed > l.last.Needed || !maps.Equal(l.next.Metadata, l.last.Metadata)
+		l.next.Needed > l.last.Needed || !maps.Equal(l.next.Metadata, l.last.Metadata) || l.next.Start != l.last.Start ||
+		l.next.Hand != nil && (l.last.Hand == nil || l.next.Hand.At > l.last.Hand.At) || !slices.Equal(l.next.Released, l.last.Released)
 	return changed || l.now-l.last.At >= recordEvery.Milliseconds()
 }

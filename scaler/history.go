@@ -51,6 +51,14 @@ type Record struct {
 	Cordoned Sample   `json:"cordoned"` // marks set in the present period of the rate limit
 	Why      Why      `json:"why"`
 	Risks    []Risk   `json:"risks,omitempty"`
+	// Start is the StatefulSet's first ordinal: all numbers count from there.
+	Start int `json:"start,omitempty"`
+	// Highs are maxima of the stored number, within the time that an answer takes to have its effect.
+	Highs    []Sample  `json:"highs,omitempty"`
+	Released []Release `json:"released,omitempty"`
+	Scale    *Scaling  `json:"kubernetes,omitempty"` // nil where Kubernetes is not read
+	Hand     *Hand     `json:"hand,omitempty"`       // the last change past the scaler
+	Past     []Past    `json:"past,omitempty"`       // earlier decisions, the latest last
 }
 
 // Sample is a number at a moment.

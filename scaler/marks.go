@@ -65,7 +65,7 @@ func (l *law) seals(desired int) []brokerapi.Seal {
 		if in.Ordinal < desired || in.State == stateLost || in.State == stateReleased {
 			continue
 		}
-		may := removable(in, l.t)
+		may := l.mayGo(in)
 		seals = append(seals, brokerapi.Seal{Instance: in.Name, Incarnation: in.Incarnation, Occupied: may.occupied})
 	}
 	return seals
@@ -85,7 +85,7 @@ func (l *law) unseals(desired int) []string {
 	var names []string
 	for i := range l.f.Instances {
 		in := &l.f.Instances[i]
-		if in.State == stateReleased && in.Ordinal < lowest {
+		if in.State == stateReleased && in.Ordinal < lowest && l.isBack(in.Ordinal) {
 			names = append(names, in.Name)
 		}
 	}
@@ -101,8 +101,16 @@ func (l *law) guard(desired int) time.Duration {
 	lowered := l.next.Lowered >= 0 && l.now-l.next.Lowered < l.settled().Milliseconds()
 	// Somebody has raised the number of replicas above the answer: the autoscaler is about to undo it.
 	adopted := l.low.n > l.r
-	if lowered || adopted {
+	if adopted || lowered && !l.damped() {
 		return l.settled()
 	}
 	return ServeTTL
+}
+
+// dampedFrom is the downscale window of the autoscaler from which on a lower answer has no effect once a higher one
+// has been given.
+const dampedFrom = time.Minute
+
+func (l *law) damped() bool {
+	return l.w != nil && l.w.HPA != nil && l.w.HPA.WindowMS >= dampedFrom.Milliseconds()
 }

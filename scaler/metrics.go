@@ -16,6 +16,8 @@ const (
 	metricAge     = "roomscaler_scaler_decision_age_seconds"
 	metricAnswers = "roomscaler_scaler_answers_total"
 	metricLooks   = "roomscaler_scaler_looks_total"
+	metricMode    = "roomscaler_scaler_tolerance_mode"
+	metricRisk    = "roomscaler_scaler_risk"
 )
 
 // metrics counts what the scaler does, and shows the planners' views when it is read.
@@ -24,17 +26,17 @@ type metrics struct {
 	answers *prometheus.CounterVec
 	looks   *prometheus.CounterVec
 
-	desired, now, cool, floor, age *prometheus.Desc
+	desired, now, cool, floor, age, mode, risk *prometheus.Desc
 }
 
 func newMetrics(r prometheus.Registerer, s *Scaler) (*metrics, error) {
-	gauge := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, []string{"pool", "namespace", "scaled_object"}, nil)
+	gauge := func(name, help string, more ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, append([]string{"pool", "namespace", "scaled_object"}, more...), nil)
 	}
 	m := &metrics{
 		scaler: s,
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: metricAnswers, Help: "Answers to GetMetrics by outcome: value, unknown, taken, invalid or refused.",
+			Name: metricAnswers, Help: "Answers to GetMetrics by outcome: value, hold, unknown, taken, invalid or refused.",
 		}, []string{"outcome"}),
 		looks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: metricLooks, Help: "Looks at pools by outcome: stored, unchanged, held, contended or failed.",
@@ -44,6 +46,8 @@ func newMetrics(r prometheus.Registerer, s *Scaler) (*metrics, error) {
 		cool:    gauge(metricCool, "The greatest number that the load needed within the cool-down window."),
 		floor:   gauge(metricFloor, "One more than the highest ordinal that may not go."),
 		age:     gauge(metricAge, "The time since the fetch of the stored number began."),
+		mode:    gauge(metricMode, "Always 1; mode says how the autoscaler's tolerance is reckoned with: exact, band or unread.", "mode"),
+		risk:    gauge(metricRisk, "1 for each risk that the last decision tells of; absent without.", "code"),
 	}
 	if r == nil {
 		return m, nil
@@ -56,11 +60,14 @@ func (m *metrics) answered(err error) {
 		target  *TargetError
 		taken   *takenError
 		unknown *unknownError
+		hold    *holdError
 	)
 	outcome := "refused"
 	switch {
 	case err == nil:
 		outcome = "value"
+	case errors.As(err, &hold):
+		outcome = "hold"
 	case errors.As(err, &unknown):
 		outcome = "unknown"
 	case errors.As(err, &taken):
@@ -73,7 +80,7 @@ func (m *metrics) answered(err error) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.desired, m.now, m.cool, m.floor, m.age} {
+	for _, d := range []*prometheus.Desc{m.desired, m.now, m.cool, m.floor, m.age, m.mode, m.risk} {
 		ch <- d
 	}
 }
@@ -93,13 +100,17 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		if v.hold != nil || v.began.IsZero() {
 			continue
 		}
-		show := func(d *prometheus.Desc, n float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, pool, p.ref.Namespace, p.ref.Name)
+		show := func(d *prometheus.Desc, n float64, more ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, append([]string{pool, p.ref.Namespace, p.ref.Name}, more...)...)
 		}
 		show(m.desired, float64(v.desired))
 		show(m.now, float64(v.why.Dnow))
 		show(m.cool, float64(v.why.Dcool))
 		show(m.floor, float64(v.why.Floor))
 		show(m.age, time.Since(v.began).Seconds())
+		show(m.mode, 1, string(v.scale.mode()))
+		for code := range codesOf(v.risks) {
+			show(m.risk, 1, code)
+		}
 	}
 }

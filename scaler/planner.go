@@ -32,10 +32,11 @@ const (
 
 // planner observes one pool for one ScaledObject and keeps what may be answered.
 type planner struct {
-	ref    Ref
-	source Source
-	first  chan struct{} // closed once the first look has come to an end
-	ended  chan struct{} // closed when the planner has ended
+	ref     Ref
+	source  Source
+	cluster Cluster       // nil: Kubernetes is not read
+	first   chan struct{} // closed once the first look has come to an end
+	ended   chan struct{} // closed when the planner has ended
 
 	mu      sync.Mutex
 	target  Target
@@ -44,21 +45,26 @@ type planner struct {
 	changed chan struct{} // closed when the view's activity changes
 	cause   error         // of the last look; nil if it was good
 	looked  bool
+
+	ownerAsked time.Time // when Kubernetes was last asked for the ScaledObject that has the pool
 }
 
 // view is what is known of the stored decision.
 type view struct {
 	hold    error     // there is no number, and why
 	desired int       // as stored
-	idle    bool      // it is 0, and everything has been released
+	scale   *scale    // how an answer comes out; nil where Kubernetes is not read
+	idle    bool      // it is 0, everything has been released, and nobody waits
+	asleep  bool      // it is not idle, and there are no replicas
 	began   time.Time // when the fetch of it began; zero: never
 	term    string
 	version int64 // of the plan
 	why     Why
+	risks   []Risk
 }
 
-func newPlanner(ref Ref, t Target, source Source) *planner {
-	return &planner{ref: ref, source: source, target: t, first: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{})}
+func newPlanner(ref Ref, t Target, source Source, cluster Cluster) *planner {
+	return &planner{ref: ref, source: source, cluster: cluster, target: t, first: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{})}
 }
 
 // ask notes a call of KEDA's. What was known of another pool does not count for this one.
@@ -79,7 +85,7 @@ func (p *planner) asked() (Target, time.Duration) {
 }
 
 // answer returns the number to give to KEDA, or why there is none.
-func (p *planner) answer() (int, error) {
+func (p *planner) answer() (float64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -88,15 +94,16 @@ func (p *planner) answer() (int, error) {
 	case p.view.began.IsZero() || time.Since(p.view.began) >= ServeTTL:
 		return 0, &unknownError{p.target.Pool, p.cause}
 	}
-	return p.view.desired, nil
+	return p.view.scale.value(p.view.desired)
 }
 
-// active returns KEDA's activity, and a channel that is closed when it may have changed. Unknown is active.
-func (p *planner) active() (bool, <-chan struct{}) {
+// active returns KEDA's activity, whether nothing runs although it is active, and a channel that is closed when
+// that may have changed. Unknown is active.
+func (p *planner) active() (active, asleep bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.view.hold == nil && !p.view.began.IsZero() && time.Since(p.view.began) < ServeTTL
-	return !(known && p.view.idle), p.changed
+	return !(known && p.view.idle), known && p.view.asleep, p.changed
 }
 
 // publish makes a view the one that is answered from.
@@ -106,7 +113,7 @@ func (p *planner) publish(pool string, v view) {
 	if p.target.Pool != pool {
 		return
 	}
-	if v.idle != p.view.idle {
+	if v.idle != p.view.idle || v.asleep != p.view.asleep {
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}
@@ -165,15 +172,21 @@ func (p *planner) look(ctx context.Context, log *slog.Logger) (outcome, error) {
 func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) (o outcome, again bool, err error) {
 	target, silent := p.asked()
 	pool, began := target.Pool, time.Now()
-	facts, err := p.source.Facts(ctx, pool)
+	in := Input{Ref: p.ref, Target: target, Silent: silent, Refused: *refused}
+	if in.Cluster, err = p.workload(); err != nil {
+		// Nobody can say what an answer would lead to.
+		p.publish(pool, view{hold: err})
+		return lookHeld, false, err
+	}
+	in.Facts, err = p.source.Facts(ctx, pool)
 	if err != nil {
 		p.heldBy(pool, err)
 		return lookFailed, false, fmt.Errorf("fetch the facts of pool %s: %w", pool, err)
 	}
-	if p.outdates(facts) {
+	if p.outdates(in.Facts) {
 		return lookFailed, false, fmt.Errorf("fetch the facts of pool %s: the broker told of an older plan than is stored", pool)
 	}
-	d := Decide(Input{Facts: facts, Ref: p.ref, Target: target, Silent: silent, Refused: *refused})
+	d := p.decide(ctx, &in)
 	switch d.Hold {
 	case HoldTaken:
 		taken := &takenError{pool, d.Owner}
@@ -185,14 +198,22 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 		return lookHeld, false, rebuilding
 	case HoldNone:
 	}
-	if facts.Plan != nil && facts.Plan.Version > 0 {
-		p.publish(pool, view{desired: facts.Plan.Desired, idle: idle(facts), began: began, term: facts.Term, version: d.IfVersion, why: d.Why})
+	v := view{
+		desired: d.Stored, scale: scaleOf(in.Cluster), idle: idle(in.Facts, d.Stored), began: began, term: in.Facts.Term,
+		version: d.IfVersion, why: d.Why, risks: d.Risks,
+	}
+	v.asleep = !v.idle && in.Cluster != nil && in.Cluster.Replicas == 0
+	switch {
+	case d.Unfit:
+		p.publish(pool, view{hold: &unknownError{pool, errors.New("the first ordinal of the StatefulSet has changed")}})
+	case d.IfVersion > 0:
+		p.publish(pool, v)
 	}
 	p.mark(ctx, log, pool, d)
 	if !d.Store {
 		return lookUnchanged, false, nil
 	}
-	began = time.Now()
+	v.began = time.Now()
 	plan, err := p.source.PutPlan(ctx, pool, d.IfVersion, d.Put)
 	var problem *brokerapi.Problem
 	switch {
@@ -208,12 +229,74 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 		p.heldBy(pool, err)
 		return lookFailed, false, fmt.Errorf("store a decision for pool %s: %w", pool, err)
 	}
+	v.desired, v.version = plan.Desired-d.Start, plan.Version
 	// The number 0 can be stored only with everything released.
-	p.publish(pool, view{desired: plan.Desired, idle: plan.Desired == 0, began: began, term: facts.Term, version: plan.Version, why: d.Why})
+	v.idle = v.desired == 0 && in.Facts.Queue.Rooms == 0 && in.Facts.Queue.Participants == 0
+	v.asleep = !v.idle && in.Cluster != nil && in.Cluster.Replicas == 0
+	p.publish(pool, v)
+	p.tell(d)
 	if d.Desired != d.Why.Previous {
-		log.Info("number of instances decided", "pool", pool, "desired", plan.Desired, "previous", d.Why.Previous, "why", d.Why.String())
+		log.Info("number of instances decided", "pool", pool, "desired", d.Desired, "previous", d.Why.Previous, "why", d.Why.String())
 	}
 	return lookStored, false, nil
+}
+
+// workload returns what Kubernetes says now; nil where it is not read.
+func (p *planner) workload() (*Workload, error) {
+	if p.cluster == nil {
+		return nil, nil
+	}
+	w, err := p.cluster.View(p.ref)
+	var refused *RefusedError
+	switch {
+	case err == nil:
+		return &w, nil
+	case errors.As(err, &refused):
+		return nil, err
+	}
+	target, _ := p.asked()
+	return nil, &unknownError{target.Pool, fmt.Errorf("read ScaledObject %s and what it scales: %w", p.ref, err)}
+}
+
+// decide runs the law, and once more when it needs to know what the API server itself says.
+func (p *planner) decide(ctx context.Context, in *Input) Decision {
+	d := Decide(*in)
+	switch {
+	case p.cluster == nil:
+		return d
+	case d.Hold == HoldTaken:
+		// Only from time to time: it changes rarely.
+		if p.askOwner() {
+			_, err := p.cluster.Live(ctx, d.Owner)
+			in.OwnerGone = errors.Is(err, ErrNoScaledObject)
+		}
+		if !in.OwnerGone {
+			return d
+		}
+		d = Decide(*in)
+	}
+	if !d.AskLive {
+		return d
+	}
+	if n, err := p.cluster.Live(ctx, p.ref); err != nil {
+		in.LiveErr = err
+	} else {
+		in.Live = &n
+	}
+	return Decide(*in)
+}
+
+// ownerEvery is how often it is asked whether the ScaledObject that has the pool is still there.
+const ownerEvery = 10 * time.Second
+
+func (p *planner) askOwner() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ownerAsked.IsZero() && time.Since(p.ownerAsked) < ownerEvery {
+		return false
+	}
+	p.ownerAsked = time.Now()
+	return true
 }
 
 // heldBy ends the answer at once when the broker says that its directory is being
@@ -241,9 +324,9 @@ func (p *planner) mark(ctx context.Context, log *slog.Logger, pool string, d Dec
 	}
 }
 
-// idle reports whether the stored number is 0 and every instance has been released.
-func idle(f brokerapi.PoolFacts) bool {
-	if f.Plan.Desired != 0 {
+// idle reports whether the stored number is 0, every instance has been released, and nobody waits for a place.
+func idle(f brokerapi.PoolFacts, stored int) bool {
+	if stored != 0 || f.Queue.Rooms > 0 || f.Queue.Participants > 0 {
 		return false
 	}
 	for i := range f.Instances {

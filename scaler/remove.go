@@ -1,12 +1,32 @@
 package scaler
 
-import "github.com/roomscaler/roomscaler/broker/brokerapi"
+import (
+	"fmt"
+
+	"github.com/roomscaler/roomscaler/broker/brokerapi"
+)
 
 // removal says whether an instance may go, and at what cost.
 type removal struct {
 	ok       bool
 	occupied bool   // its grace is over: rooms do not hinder
 	why      string // it may not
+}
+
+// mayGo decides whether an instance may be taken away, by the broker's facts and by its pod.
+func (l *law) mayGo(in *brokerapi.Instance) removal {
+	may := removable(in, l.t)
+	if may.ok || l.w == nil || markOf(in, ownerScaler) == nil {
+		return may
+	}
+	pod := l.w.pod(in.Ordinal)
+	switch {
+	case l.w.condemned(in.Ordinal):
+		return removal{ok: true, occupied: in.RoomsLeft > 0} // it goes whatever is answered
+	case pod != nil && !pod.Started && neverAnswered(in) && in.RoomsLeft == 0 && in.Reserved == 0:
+		return removal{ok: true}
+	}
+	return may
 }
 
 // removable decides whether an instance may be taken away: only one whose mark the
@@ -81,29 +101,54 @@ func (f *floor) raise(n int, by, why string) {
 	}
 }
 
-// floorOf finds F. An instance at or above the stored number that was never released was
+// floor finds F. An instance at or above the stored number that was never released was
 // started by somebody else: it is taken into range first, and goes the ordinary way from there.
-func floorOf(f brokerapi.PoolFacts, t Target, r int, refused []string) floor {
-	no := make(map[string]bool, len(refused))
-	for _, name := range refused {
+func (l *law) floor() floor {
+	no := make(map[string]bool, len(l.refused))
+	for _, name := range l.refused {
 		no[name] = true
 	}
 	var lowest floor
-	for i := range f.Instances {
-		in := &f.Instances[i]
-		if in.Ordinal < lowest.n || in.State == stateLost || letGo(in, r) {
+	known := map[int]bool{}
+	for i := range l.f.Instances {
+		in := &l.f.Instances[i]
+		if in.State != stateLost {
+			known[in.Ordinal] = true
+		}
+		if in.Ordinal < lowest.n || in.State == stateLost || letGo(in, l.r) {
 			continue
 		}
 		switch {
 		case no[in.Name]:
 			lowest.raise(in.Ordinal+1, in.Name, "the store refused to release it")
-		case in.Ordinal >= r:
+		case in.Ordinal >= l.r && l.w.condemned(in.Ordinal):
+		case in.Ordinal >= l.r:
 			lowest.raise(in.Ordinal+1, in.Name, "started by somebody else")
 		default:
-			if may := removable(in, t); !may.ok {
+			if may := l.mayGo(in); !may.ok {
 				lowest.raise(in.Ordinal+1, in.Name, may.why)
 			}
 		}
 	}
+	if l.w != nil {
+		l.floorOfPods(&lowest, known)
+	}
 	return lowest
+}
+
+// floorOfPods raises the floor above the pods that the broker does not know and that may have begun to work.
+func (l *law) floorOfPods(lowest *floor, known map[int]bool) {
+	for i := range l.w.Pods {
+		p := &l.w.Pods[i]
+		if p.Ordinal < lowest.n || known[p.Ordinal] || l.w.condemned(p.Ordinal) {
+			continue
+		}
+		name := fmt.Sprintf("%s-%d", l.w.Name, l.start+p.Ordinal)
+		switch {
+		case p.Ordinal >= l.r && !l.hasReleased(p.Ordinal):
+			lowest.raise(p.Ordinal+1, name, "started by somebody else")
+		case p.Ordinal < l.r && p.Started:
+			lowest.raise(p.Ordinal+1, name, "the broker does not know it yet")
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 // Options of a Scaler.
 type Options struct {
 	Source     Source                // required
+	Cluster    Cluster               // nil: Kubernetes is not read
 	Logger     *slog.Logger          // required
 	Registerer prometheus.Registerer // nil: no metrics
 	Interval   time.Duration         // between two looks at a pool; 0 = 1s
@@ -29,6 +30,7 @@ const (
 // Scaler answers KEDA and plans, one planner for each ScaledObject that calls.
 type Scaler struct {
 	source   Source
+	cluster  Cluster
 	log      *slog.Logger
 	interval time.Duration
 	metrics  *metrics
@@ -45,6 +47,7 @@ type Scaler struct {
 func New(o Options) (*Scaler, error) {
 	s := &Scaler{
 		source:   o.Source,
+		cluster:  o.Cluster,
 		log:      o.Logger.With("component", "scaler"),
 		interval: o.Interval,
 		wake:     make(chan struct{}, 1),
@@ -94,7 +97,7 @@ func (s *Scaler) called(ref Ref, t Target) (*planner, error) {
 		if len(s.planners) >= maxPlanners {
 			return nil, errTooMany
 		}
-		p = newPlanner(ref, t, s.source)
+		p = newPlanner(ref, t, s.source, s.cluster)
 		s.planners[ref] = p
 		s.waiting = append(s.waiting, p)
 		select {

@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"math"
 	"time"
 
 	pb "github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
@@ -55,7 +56,7 @@ func (s *server) GetMetricSpec(_ context.Context, ref *pb.ScaledObjectRef) (*pb.
 // GetMetrics answers with the stored number of replicas.
 func (s *server) GetMetrics(ctx context.Context, r *pb.GetMetricsRequest) (*pb.GetMetricsResponse, error) {
 	p, t, err := s.find(r.GetScaledObjectRef())
-	n := 0
+	var n float64
 	if err == nil {
 		waitFirst(ctx, p)
 		n, err = p.answer()
@@ -66,8 +67,8 @@ func (s *server) GetMetrics(ctx context.Context, r *pb.GetMetricsRequest) (*pb.G
 	}
 	return &pb.GetMetricsResponse{MetricValues: []*pb.MetricValue{{
 		MetricName:       metricName(t),
-		MetricValue:      int64(n), //nolint:staticcheck // KEDA reads it when the float is 0, and older KEDA always
-		MetricValueFloat: float64(n),
+		MetricValue:      int64(math.Ceil(n)), //nolint:staticcheck // KEDA reads it when the float is 0, and older KEDA always
+		MetricValueFloat: n,
 	}}}, nil
 }
 
@@ -94,28 +95,36 @@ func (s *server) IsActive(_ context.Context, ref *pb.ScaledObjectRef) (*pb.IsAct
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	active, _ := p.active()
+	active, _, _ := p.active()
 	return &pb.IsActiveResponse{Result: active}, nil
 }
 
-// StreamIsActive says "active" when the stream opens and whenever the pool becomes active. It ends without an
-// error, because KEDA waits longer after each error before it calls again.
+// wakeEvery is how often "active" is repeated while nothing runs: the autoscaler does nothing at 0 replicas, and KEDA's
+// own write of 0 may come after the first time.
+const wakeEvery = 5 * time.Second
+
+// StreamIsActive says "active" when the stream opens, whenever the pool becomes active, and again while nothing runs
+// although it is. It ends without an error, because KEDA waits longer after each error before it calls again.
 func (s *server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStreamingServer[pb.IsActiveResponse]) error {
 	p, _, err := s.find(ref)
 	if err != nil {
 		return statusOf(err)
 	}
-	told := false
+	again := time.NewTicker(wakeEvery)
+	defer again.Stop()
+	told, due := false, false
 	for {
-		active, changed := p.active()
-		if active && !told {
+		active, asleep, changed := p.active()
+		if active && (!told || asleep && due) {
 			if err := stream.Send(&pb.IsActiveResponse{Result: true}); err != nil {
 				return nil //nolint:nilerr // the caller is gone, nobody reads the status
 			}
 		}
-		told = active
+		told, due = active, false
 		select {
 		case <-changed:
+		case <-again.C:
+			due = true
 		case <-p.ended:
 			return nil
 		case <-s.scaler.stopping:

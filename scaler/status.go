@@ -39,14 +39,15 @@ var errTooMany = errors.New("too many ScaledObjects call this scaler; give each 
 // UNAVAILABLE, which KEDA hands to the autoscaler as "nothing is known".
 func statusOf(err error) error {
 	var (
-		target *TargetError
-		taken  *takenError
+		target  *TargetError
+		taken   *takenError
+		refused *RefusedError
 	)
 	code := codes.Unavailable
 	switch {
 	case errors.As(err, &target):
 		code = codes.InvalidArgument
-	case errors.As(err, &taken):
+	case errors.As(err, &taken), errors.As(err, &refused):
 		code = codes.FailedPrecondition
 	case errors.Is(err, errTooMany):
 		code = codes.ResourceExhausted

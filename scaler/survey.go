@@ -32,47 +32,84 @@ type survey struct {
 	fresh   int    // instances in range with fresh data
 	unknown int    // instances that count without fresh data
 	skipped int    // broken ordinals that are replaced
+	coming  int    // ordinals in range that count although nothing answers there yet
 }
 
-// observe reckons up the instances. r is the stored number, steps say since when ordinals are in range.
-func observe(f brokerapi.PoolFacts, t Target, r int, steps []Sample) survey {
+// observe reckons up the instances and pods. r is the stored number, steps say since when ordinals are in range.
+func observe(f brokerapi.PoolFacts, w *Workload, t Target, r int, steps []Sample) survey {
 	n := r
 	for i := range f.Instances {
 		n = max(n, f.Instances[i].Ordinal+1)
 	}
+	if w != nil && len(w.Pods) > 0 {
+		n = max(n, w.Pods[len(w.Pods)-1].Ordinal+1)
+	}
 	s := survey{slots: make([]slot, n)}
 	for i := range f.Instances {
-		s.add(&f.Instances[i], t, r)
+		s.add(&f.Instances[i], w, t, r)
 	}
-	s.markAbsent(f.NowMS, t, r, steps)
+	if w != nil {
+		s.addPods(w, t)
+	}
+	s.markAbsent(f.NowMS, w, t, r, steps)
 	s.replace(t.MaxReplacements)
 	return s
 }
 
-func (s *survey) add(in *brokerapi.Instance, t Target, r int) {
+func (s *survey) add(in *brokerapi.Instance, w *Workload, t Target, r int) {
 	if in.State == stateLost || in.Ordinal < 0 {
 		return
 	}
 	slot := &s.slots[in.Ordinal]
-	slot.worth = max(slot.worth, worth(in, t))
+	slot.worth = max(slot.worth, worth(in, w, t))
 	load, known := loadOf(in, t)
 	known = known && fresh(in, t)
 	if known && in.Ordinal < r {
 		s.fresh++
 	}
-	if in.State == stateReleased {
+	if in.State == stateReleased || w.condemned(in.Ordinal) {
 		return // nothing was on it, or it has been given up
 	}
 	if !known {
 		s.unknown++
 	}
+	if neverAnswered(in) && slot.worth == good && in.Ordinal < r {
+		s.coming++
+	}
 	slot.load = min(slot.load+load, maxDemand)
 	s.load = min(s.load+load, maxDemand)
 }
 
+// addPods adds what Kubernetes knows and the broker does not: pods that it has not heard of, and that pods terminate.
+func (s *survey) addPods(w *Workload, t Target) {
+	for i := range w.Pods {
+		p := &w.Pods[i]
+		if p.Ordinal < 0 {
+			continue
+		}
+		slot := &s.slots[p.Ordinal]
+		switch {
+		case p.Terminating:
+			slot.worth = leaving
+		case slot.worth != absent:
+		case young(p, t):
+			slot.worth = good
+			s.coming++
+		default:
+			slot.worth = broken
+		}
+	}
+}
+
+// young reports whether a pod that does not answer may well do so soon.
+func young(p *Pod, t Target) bool {
+	return p != nil && !p.Terminating && (p.Unschedulable || p.AgeMS < t.StartTimeout.Milliseconds())
+}
+
 // markAbsent decides what ordinals without an instance are worth: those that have been
-// in range for a short time are on their way, and so are those that would be new.
-func (s *survey) markAbsent(now int64, t Target, r int, steps []Sample) {
+// in range for a short time are on their way, and so are those that would be new. With Kubernetes every pod that
+// is not there is on its way: another one would not come any sooner.
+func (s *survey) markAbsent(now int64, w *Workload, t Target, r int, steps []Sample) {
 	step := -1
 	for i := range s.slots {
 		for step+1 < len(steps) && steps[step+1].N <= i {
@@ -81,11 +118,14 @@ func (s *survey) markAbsent(now int64, t Target, r int, steps []Sample) {
 		if s.slots[i].worth != absent {
 			continue
 		}
-		coming := i >= r || step >= 0 && now-steps[step].At < t.StartTimeout.Milliseconds()
+		coming := i >= r || w != nil || step >= 0 && now-steps[step].At < t.StartTimeout.Milliseconds()
 		if coming {
 			s.slots[i].worth = good
 		} else {
 			s.slots[i].worth = broken
+		}
+		if coming && i < r {
+			s.coming++
 		}
 	}
 }
@@ -136,10 +176,25 @@ func (s *survey) lowestFor(perInstance, queued, spare int) (dload, dslot int) {
 	return dload, dslot
 }
 
+// fits returns how many more sessions may come before the load needs more than n instances.
+func (s *survey) fits(w Why, n int) int {
+	held, slots := 0, 0
+	for i := range n {
+		switch {
+		case i >= len(s.slots):
+			held, slots = held+w.PerInstance, slots+w.PerInstance
+		case s.slots[i].worth == good:
+			held += w.PerInstance
+			slots += max(0, w.PerInstance-s.slots[i].load)
+		}
+	}
+	return max(0, min(held-w.Load, slots)-w.Queued-w.Spare)
+}
+
 func divideUp(a, b int) int { return (a + b - 1) / b }
 
 // worth says what an instance that is not lost is worth.
-func worth(in *brokerapi.Instance, t Target) capacity {
+func worth(in *brokerapi.Instance, w *Workload, t Target) capacity {
 	if in.State == stateReleased {
 		return leaving
 	}
@@ -155,7 +210,7 @@ func worth(in *brokerapi.Instance, t Target) capacity {
 	}
 	switch {
 	case neverAnswered(in):
-		if in.KnownMS < t.StartTimeout.Milliseconds() {
+		if in.KnownMS < t.StartTimeout.Milliseconds() || w != nil && young(w.pod(in.Ordinal), t) {
 			return good // whatever the broker thinks of its silence
 		}
 		return broken

@@ -58,6 +58,7 @@ type Target struct {
 	MinInstances     int
 	MaxInstances     int
 	spareAs, spareIs string // the key and value as written
+	bounded          bool   // minInstances or maxInstances are given
 }
 
 // TargetError says which key of the trigger metadata is wrong and how to mend it.
@@ -110,6 +111,9 @@ func ParseTarget(metadata map[string]string) (Target, error) {
 		MaxInstances:    r.integer("maxInstances", "100", 1, maxInstances),
 	}
 	t.Spare, t.spareAs, t.spareIs = r.spare()
+	_, low := r.value("minInstances")
+	_, high := r.value("maxInstances")
+	t.bounded = low || high
 	if r.err == nil && t.MinInstances > t.MaxInstances {
 		r.fail("minInstances", fmt.Sprintf("%d is above maxInstances %d; lower the one or raise the other", t.MinInstances, t.MaxInstances))
 	}
@@ -135,8 +139,9 @@ func (t Target) Metadata() map[string]string {
 		"staleAfter":                t.StaleAfter.String(),
 		"startTimeout":              t.StartTimeout.String(),
 		"maxReplacements":           strconv.Itoa(t.MaxReplacements),
-		"minInstances":              strconv.Itoa(t.MinInstances),
-		"maxInstances":              strconv.Itoa(t.MaxInstances),
+	}
+	if t.bounded {
+		m["minInstances"], m["maxInstances"] = strconv.Itoa(t.MinInstances), strconv.Itoa(t.MaxInstances)
 	}
 	if t.spareAs != "" {
 		m[t.spareAs] = t.spareIs
