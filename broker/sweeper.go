@@ -21,7 +21,7 @@ type SweepReport struct {
 	Err       error // why the sweep could not be done, or the finder's error
 }
 
-// Run sweeps every Config.SweepInterval, and at once when a call has found the store without its content, until
+// Run sweeps every Config.SweepInterval, and soon after a call has found the store without its content, until
 // ctx ends. Each report goes to done (nil: nowhere), which must not block.
 func (s *Service) Run(ctx context.Context, done func(SweepReport)) {
 	for {
@@ -61,8 +61,9 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // Sweep looks once at every instance that a finder lists or the store knows, and brings the
-// directory up to date. A hung instance delays none of the others; the whole is bounded by the
-// instance timeout for the looks and as much again for what follows from them.
+// directory up to date. A hung instance delays none of the others, as long as no more than maxLooks
+// hang. Each instance takes at most the instance timeout for its look, and a few times that for what
+// follows from it.
 func (s *Service) Sweep(ctx context.Context) (r SweepReport) {
 	begun := time.Now()
 	r.Failed = map[Fault]int{}
