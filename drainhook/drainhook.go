@@ -28,6 +28,9 @@ type Local interface {
 	SetAccepting(ctx context.Context, accept bool) error
 }
 
+// errNoBroker: some other service has answered, in JSON as it happens.
+var errNoBroker = errors.New("the answer says nothing of a drain")
+
 // ErrGone is wrapped by a Local's error when its address definitely refused the connection.
 var ErrGone = errors.New("nothing listens at the local server's address")
 
@@ -175,6 +178,9 @@ func (h *hook) ask(ctx context.Context, left time.Duration) (brokerapi.Drain, er
 	defer cancel()
 	owner := "hook"
 	d, err := h.broker.Drain(marking, h.Pool, h.Instance, brokerapi.DrainRequest{Owner: owner, Reason: h.Reason, Grace: left.String()})
+	if err == nil && d.Result == "" {
+		err = errNoBroker
+	}
 	if err != nil || d.Result != brokerapi.DrainWaiting {
 		return d, err
 	}
@@ -182,7 +188,7 @@ func (h *hook) ask(ctx context.Context, left time.Duration) (brokerapi.Drain, er
 	waiting, cancel := context.WithTimeout(ctx, hold+holdMargin)
 	defer cancel()
 	later, err := h.broker.DrainStatus(waiting, h.Pool, h.Instance, owner, hold)
-	if err != nil {
+	if err != nil || later.Result == "" {
 		// The broker has answered in this look; that it can not hold changes nothing.
 		return d, nil
 	}

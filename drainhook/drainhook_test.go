@@ -24,6 +24,7 @@ type world struct {
 	rooms     int
 	accepting bool
 	brokerErr error // what the broker answers instead
+	stranger  bool  // something else answers in the broker's place
 	localErr  error
 	doorErr   error
 	onShut    func(*world)
@@ -62,6 +63,9 @@ func (w *world) sweep(ctx context.Context) {
 func (w *world) answer() (brokerapi.Drain, error) {
 	if w.brokerErr != nil {
 		return brokerapi.Drain{}, w.brokerErr
+	}
+	if w.stranger {
+		return brokerapi.Drain{}, nil // as {"status":"ok"} is read
 	}
 	n, age := w.sweptSessions, time.Since(w.swept).Milliseconds()
 	d := brokerapi.Drain{Result: brokerapi.DrainWaiting, RoomsLeft: w.rooms, Sessions: &n, AgeMS: &age}
@@ -222,6 +226,16 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
+	in("something else in the broker's place is no broker", func(t *testing.T) {
+		w := newWorld(5, 2)
+		w.stranger = true
+		later(t, w, 10*time.Minute, none)
+		r := drain(t, t.Context(), w, time.Hour)
+		r.want(t, drainhook.Drained, 10*time.Minute+30*time.Second, 11*time.Minute)
+		if !strings.Contains(r.log, "level=ERROR") || !strings.Contains(r.log, "advice=") {
+			t.Errorf("not loud: %s", r.log)
+		}
+	})
 	in("a broker that is rebuilding its directory is waited on", func(t *testing.T) {
 		w := newWorld(5, 2)
 		w.brokerErr = &brokerapi.Problem{Code: brokerapi.CodeRebuilding}

@@ -56,6 +56,10 @@ func reasonOf(err error) string {
 
 // adviceFor says what to do about a refusal that will not go away by itself, "" for others.
 func adviceFor(err error) string {
+	const stranger = "give the hook the broker's own URL; something else answers there"
+	if errors.Is(err, errNoBroker) {
+		return stranger
+	}
 	var p *brokerapi.Problem
 	if !errors.As(err, &p) {
 		return ""
@@ -70,7 +74,7 @@ func adviceFor(err error) string {
 	case brokerapi.CodeInstanceNotFound:
 		return "give the hook the instance's name as the broker's finder lists it"
 	case brokerapi.CodeUnknown:
-		return "give the hook the broker's own URL; something else answers there"
+		return stranger
 	}
 	return ""
 }
