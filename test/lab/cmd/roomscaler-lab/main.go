@@ -31,11 +31,11 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := &cobra.Command{
 		Use:           "roomscaler-lab",
-		Short:         "Demonstrations and load for Roomscaler",
+		Short:         "Demonstrations, load and a cluster for Roomscaler",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	c.AddCommand(demoCommand(), simjanusCommand())
+	c.AddCommand(demoCommand(), simjanusCommand(), clusterCommand())
 	c.SetArgs(args)
 	c.SetOut(stdout)
 	c.SetErr(stderr)
