@@ -128,6 +128,7 @@ type Store interface {
 	// A good look sets EmptySince to its Begin, or leaves it as it was set before, when it
 	// says Vacant, began after every mark was set, and there is no pin; otherwise
 	// EmptySince becomes Never. A pin that is made makes it Never too.
+	// After the first good look only a good one changes the address: where an instance was not found, none of its rooms can be made.
 	Record(ctx context.Context, term Term, r LookReport) (Instance, error)
 
 	// Rebirth replaces an instance's incarnation by a new one. The pins of the old one end

@@ -24,7 +24,10 @@ func (s *Store) Record(_ context.Context, term broker.Term, r broker.LookReport)
 	}
 	f := &in.facts
 	if r.Listed {
-		f.Ordinal, f.Address, f.ListedAt = r.Ordinal, r.Address, now
+		f.Ordinal, f.ListedAt = r.Ordinal, now
+		if r.Fault == "" && r.Begin >= f.LookBegin || f.LookBegin == broker.Never {
+			f.Address = r.Address
+		}
 		if f.FirstSeen == broker.Never {
 			f.FirstSeen = now
 		}

@@ -7,7 +7,11 @@ local begin, fault = tonumber(ARGV[7]), ARGV[8]
 local known = get_instance(ARGV[3])
 local inst = known or new_instance(ARGV[3])
 if fault == '' and inst.incarnation ~= '' and inst.incarnation ~= ARGV[11] then return { 'stale' } end
-if not known or ARGV[6] ~= '' then inst.ordinal, inst.address = tonumber(ARGV[4]), ARGV[5] end
+if not known or ARGV[6] ~= '' then
+  inst.ordinal = tonumber(ARGV[4])
+  -- Where its rooms are made: an address at which it was not found is none, once there is a better one.
+  if inst.look == NEVER or fault == '' and begin >= inst.look then inst.address = ARGV[5] end
+end
 if ARGV[6] ~= '' then
   inst.listed = meta.now
   if inst.first == NEVER then inst.first = meta.now end

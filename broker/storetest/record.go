@@ -68,6 +68,27 @@ func recordClauses() []clause {
 				t.Errorf("after a good look: got %+v, want no fault", again)
 			}
 		}},
+		{"only a good look moves an instance to another address (G1)", nothing, func(t *testing.T, k *kit) {
+			moved := func(address string) func(*broker.LookReport) {
+				return func(r *broker.LookReport) { r.Address = address }
+			}
+			k.begin()
+			k.look(0, failed, moved("http://first"))
+			if got := k.look(0, failed, moved("http://second")).Address; got != "http://second" {
+				t.Errorf("before any good look: got %s, want the last one listed", got)
+			}
+			k.look(0, moved("http://third"))
+			if got := k.look(0, failed, moved("http://fourth")).Address; got != "http://third" {
+				t.Errorf("after a failed look elsewhere: got %s, want where it was found", got)
+			}
+			early := k.instance(0).LookBegin
+			if got := k.look(0, moved("http://fifth")).Address; got != "http://fifth" {
+				t.Errorf("after a good look elsewhere: got %s, want that", got)
+			}
+			if got := k.look(0, moved("http://third"), at(early)).Address; got != "http://fifth" {
+				t.Errorf("after a good look told late: got %s, want that of the later", got)
+			}
+		}},
 		{"the look with the later begin wins", nothing, func(t *testing.T, k *kit) {
 			k.ready(1)
 			early := k.now()
