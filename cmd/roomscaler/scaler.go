@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/roomscaler/roomscaler/scaler"
+	"github.com/roomscaler/roomscaler/scaler/kube"
 )
 
 // scalerOptions are the flags of the subcommand scaler.
@@ -29,6 +31,7 @@ type scalerOptions struct {
 	metricsListen string
 	tls           tlsFiles
 	delay         time.Duration
+	kubernetes    bool
 }
 
 func scalerCommand() *cobra.Command {
@@ -47,8 +50,13 @@ about a pool is said in the trigger's metadata.`,
 	o.tls.flags(f, "", "the gRPC service")
 	f.StringVar(&o.listen, "listen", ":6000", "address of the gRPC service")
 	f.StringVar(&o.metricsListen, "metrics-listen", ":9090", "address of metrics and health; off = none")
+	kubernetesFlag(f, &o.kubernetes)
 	f.DurationVar(&o.delay, "shutdown-delay", 0, "how long to go on serving after readiness has been turned off")
 	return c
+}
+
+func kubernetesFlag(f *pflag.FlagSet, on *bool) {
+	f.BoolVar(on, "kubernetes", false, "read StatefulSets, pods and autoscalers of the ScaledObjects that call, by KUBECONFIG or the pod's service account")
 }
 
 func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
@@ -67,7 +75,7 @@ func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := newScaler(client, log, registry, &o.tls)
+	s, err := newScaler(client, log, registry, &o.tls, o.kubernetes)
 	if err != nil {
 		return err
 	}
@@ -88,13 +96,24 @@ func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
 // scalerProcess is the scaler's side of a process.
 type scalerProcess struct {
 	scaler   *scaler.Scaler
+	watcher  *kube.Watcher // nil: Kubernetes is not read
 	server   *grpc.Server
 	health   *health.Server
 	stopping atomic.Bool
 }
 
-func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, files *tlsFiles) (*scalerProcess, error) {
-	s, err := scaler.New(scaler.Options{Source: source, Logger: log, Registerer: r})
+func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, files *tlsFiles, kubernetes bool) (*scalerProcess, error) {
+	o := scaler.Options{Source: source, Logger: log, Registerer: r}
+	var watcher *kube.Watcher
+	if kubernetes {
+		client, err := kube.Connect()
+		if err != nil {
+			return nil, wrong("kubernetes", "%w", err)
+		}
+		watcher = kube.New(client, log)
+		o.Cluster = watcher
+	}
+	s, err := scaler.New(o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +128,7 @@ func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, 
 	if config != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))
 	}
-	p := &scalerProcess{scaler: s, server: grpc.NewServer(options...), health: health.NewServer()}
+	p := &scalerProcess{scaler: s, watcher: watcher, server: grpc.NewServer(options...), health: health.NewServer()}
 	s.Register(p.server)
 	healthpb.RegisterHealthServer(p.server, p.health)
 	return p, nil
@@ -117,8 +136,10 @@ func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, 
 
 // start plans and serves. Planning ends first: that ends the open streams, for which the server waits.
 func (p *scalerProcess) start(l *lifecycle, listener net.Listener) {
-	stopPlanning := l.loop(p.scaler.Run)
-	l.then("stopping the planners", stopPlanning)
+	l.then("stopping the planners", l.loop(p.scaler.Run))
+	if p.watcher != nil {
+		l.then("stopping the watches of Kubernetes", l.loop(p.watcher.Run))
+	}
 	l.then("draining the scaler", func(ctx context.Context) error {
 		done := make(chan struct{})
 		go func() {

@@ -18,6 +18,7 @@ type serveOptions struct {
 	brokerOptions
 	scalerListen string
 	scalerTLS    tlsFiles
+	kubernetes   bool
 }
 
 func serveCommand() *cobra.Command {
@@ -36,6 +37,7 @@ outside, but within the process and without a token.`,
 func (o *serveOptions) flags(f *pflag.FlagSet) {
 	o.brokerOptions.flags(f)
 	o.scalerTLS.flags(f, "scaler-", "the scaler's gRPC service")
+	kubernetesFlag(f, &o.kubernetes)
 	f.StringVar(&o.scalerListen, "scaler-listen", ":6000", "address of the scaler's gRPC service")
 }
 
@@ -55,7 +57,7 @@ func runServe(ctx context.Context, o *serveOptions, flags *pflag.FlagSet, stderr
 	if err != nil {
 		return errors.Join(err, b.pools.close())
 	}
-	s, err := newScaler(client, b.log, b.registry, &o.scalerTLS)
+	s, err := newScaler(client, b.log, b.registry, &o.scalerTLS, o.kubernetes)
 	if err != nil {
 		return errors.Join(err, b.pools.close())
 	}

@@ -21,15 +21,19 @@ var ours = map[string][]string{
 	"broker/janus":         {"broker"},
 	"broker/discovery":     {"broker"},
 	"broker/brokermetrics": {"broker"},
+	// The only one below broker that knows Kubernetes: a broker without it needs no cluster.
+	"broker/discovery/kubernetes": {"broker"},
 	// Contract suites know the contract, not who fulfils it.
 	"broker/storetest":   {"broker"},
 	"broker/backendtest": {"broker"},
 	// These run elsewhere and upgrade apart from the broker: the wire alone binds them.
-	"scaler":    {"broker/brokerapi"},
-	"drainhook": {"broker/brokerapi"},
+	"scaler": {"broker/brokerapi"},
+	// The only one below scaler that knows Kubernetes: it fulfils the scaler's contract.
+	"scaler/kube": {"scaler"},
+	"drainhook":   {"broker/brokerapi"},
 	// Wiring: may import all of the above, and nobody imports it.
 	"cmd/roomscaler": {"broker", "broker/brokerapi", "broker/httpapi", "broker/memstore", "broker/redisstore", "broker/janus",
-		"broker/discovery", "broker/brokermetrics", "scaler", "drainhook"},
+		"broker/discovery", "broker/discovery/kubernetes", "broker/brokermetrics", "scaler", "scaler/kube", "drainhook"},
 }
 
 // outside says which packages may import a module of others. A module in no row
@@ -44,6 +48,8 @@ var outside = map[string][]string{
 	"github.com/spf13/pflag":              {"cmd/roomscaler"},
 	"go.yaml.in/yaml/":                    {"broker/httpapi", "cmd/roomscaler"},
 	"golang.org/x/net/":                   {"broker/discovery"},
+	"k8s.io/":                             {"broker/discovery/kubernetes", "scaler/kube"},
+	"github.com/go-logr/logr":             {"broker/discovery/kubernetes", "scaler/kube"},
 	// What proves the code is no part of it.
 	"github.com/anishathalye/porcupine": {"broker/storetest"},
 	"pgregory.net/rapid":                {"broker/storetest", "broker/backendtest"},
@@ -137,6 +143,8 @@ func TestImports_Forbidden(t *testing.T) {
 		{"cmd/roomscaler/x.go", module + "/drainhook", false},
 		{"cmd/roomscaler/x.go", module + "/test/procs", true},
 		{"cmd/roomscaler/x.go", "github.com/kedacore/keda/v2/pkg/scalers/externalscaler", true},
+		{"broker/discovery/kubernetes/x.go", "k8s.io/client-go/tools/cache", false},
+		{"broker/discovery/x.go", "k8s.io/client-go/tools/cache", true},
 		{"broker/newthing/x.go", "context", true},
 		{"scaler/x.go", "github.com/somebody/something", true},
 		{"test/lab/demo/x.go", module + "/cmd/roomscaler", true},
