@@ -14,6 +14,7 @@ var (
 	ErrQueueFull        = errors.New("too many creates are waiting for a place")
 	ErrNeverFits        = errors.New("the room can never fit on one instance")
 	ErrSettingsDiffer   = errors.New("the room exists with other settings")
+	ErrBusy             = errors.New("the room is being made or torn down by another caller")
 	ErrStale            = errors.New("the directory has changed meanwhile") // a condition of a write did not hold; nothing was changed
 	ErrMarkNotFound     = errors.New("no mark of this owner on the instance")
 	ErrReleased         = errors.New("the instance is past its point of no return")

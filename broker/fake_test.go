@@ -217,6 +217,15 @@ func (p *fakePool) join(t *testing.T, at broker.Placed, publishers, viewers int)
 // flaky is a store that can be replaced by an empty one, or made not to answer.
 type flaky struct {
 	broker.Store
+	afterFacts func(broker.Facts) // nil: nothing happens between a read and its answer
+}
+
+func (f *flaky) Facts(ctx context.Context) (broker.Facts, error) {
+	facts, err := f.Store.Facts(ctx)
+	if f.afterFacts != nil && err == nil {
+		f.afterFacts(facts)
+	}
+	return facts, err
 }
 
 // Record fails as a store behind a network does when the caller's time is over.
@@ -266,7 +275,7 @@ type rig struct {
 
 func newRig(t *testing.T, pool *fakePool, change ...func(*broker.Config)) *rig {
 	t.Helper()
-	r := join(t, pool, &flaky{newStore()}, change...)
+	r := join(t, pool, &flaky{Store: newStore()}, change...)
 	r.ready()
 	return r
 }

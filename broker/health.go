@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // The breaker: so many failed looks in a row, by all brokers together, make an instance suspect; so many
@@ -19,10 +20,15 @@ const (
 const forgetAfter = 3
 
 // judgeHealth marks what has stopped answering, unmarks what answers again, fences what is gone
-// and forgets what is over. Each step is conditional in the store; of several brokers the first does it.
-func (s *Service) judgeHealth(ctx context.Context, f Facts) error {
+// and forgets what is over. Each step is conditional in the store; of several brokers the first does it. It goes no further once
+// an instance timeout has passed since the facts were read: a process that was stopped meanwhile must not
+// fence what has come back since.
+func (s *Service) judgeHealth(ctx context.Context, f Facts, read time.Time) error {
 	var errs []error
 	for _, in := range f.Instances {
+		if time.Since(read) > s.cfg.InstanceTimeout {
+			break
+		}
 		_, suspect := in.Mark(OwnerBroker)
 		unlisted := f.Now.Since(in.ListedAt)
 		away := max(unlisted, s.nodeDown(in.Name, f.Now))

@@ -19,8 +19,8 @@ const (
 )
 
 // CreateRoomWithin is CreateRoom for a caller that would rather wait than hear ErrNoCapacity: it holds the answer for at most
-// wait until there is a place. Who came first is served first; each room that waits counts once as
-// demand, which raises the number of instances. ErrQueueFull when too many wait already.
+// wait until there is a place. Of those that wait, who came first is served first; a call that finds a place at once
+// does not wait for them. Each room that waits counts once as demand, which raises the number of instances. ErrQueueFull when too many wait already.
 func (s *Service) CreateRoomWithin(ctx context.Context, r CreateRequest, wait time.Duration) (Placed, bool, error) {
 	p, fresh, err := s.CreateRoom(ctx, r)
 	if wait <= 0 || !errors.Is(err, ErrNoCapacity) {

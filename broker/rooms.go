@@ -34,7 +34,7 @@ const createTries = 4
 // concurrent callers, the one whose claim it was. It may be called again at any time and finishes
 // what another call left half done.
 //
-// Errors: *InvalidError, ErrNeverFits, ErrNoCapacity, ErrSettingsDiffer, ErrRebuilding, ErrStoreUnavailable, and a
+// Errors: *InvalidError, ErrNeverFits, ErrNoCapacity, ErrSettingsDiffer, ErrBusy, ErrRebuilding, ErrStoreUnavailable, and a
 // *FaultError that wraps ErrUncertain when the instance does not answer: the claim stays, because the
 // room may be there. It blocks for up to the instance timeout with each of a few instances.
 func (s *Service) CreateRoom(ctx context.Context, r CreateRequest) (Placed, bool, error) {
@@ -57,7 +57,7 @@ func (s *Service) CreateRoom(ctx context.Context, r CreateRequest) (Placed, bool
 		}
 		if pin.State == Creating && pin.Settings != hash {
 			// Only who knows the settings can make the room.
-			return Placed{}, false, fmt.Errorf("%w: the room is being made with settings by another caller", ErrUncertain)
+			return Placed{}, false, fmt.Errorf("%w, with settings", ErrBusy)
 		}
 		if pin.State == Creating {
 			pin, err = s.finish(ctx, pin, r.Settings)
@@ -74,6 +74,9 @@ func (s *Service) CreateRoom(ctx context.Context, r CreateRequest) (Placed, bool
 			return Placed{}, false, err
 		}
 		last = err
+	}
+	if errors.Is(last, ErrStale) {
+		return Placed{}, false, fmt.Errorf("%w: %w", ErrBusy, last)
 	}
 	return Placed{}, false, last
 }

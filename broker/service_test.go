@@ -376,8 +376,8 @@ func TestCreateRoom(t *testing.T) {
 		six, seven := map[string]any{"publishers": 6.0}, map[string]any{"publishers": 7.0}
 		pool.at("j-0", func(s *fakeServer) { s.fault = broker.FaultTimeout })
 		_, _, _ = r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r", Settings: six})
-		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrUncertain) {
-			t.Errorf("a caller without the settings, before the room is made: %v; want uncertain", err)
+		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrBusy) {
+			t.Errorf("a caller without the settings, before the room is made: %v; want busy", err)
 		}
 		pool.at("j-0", func(s *fakeServer) { s.fault = "" })
 		for _, c := range []struct {

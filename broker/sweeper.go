@@ -163,6 +163,7 @@ func (s *Service) union(f Facts, found map[string]Found) []looked {
 
 // afterLooks is what a sweep does once all instances have been looked at.
 func (s *Service) afterLooks(ctx context.Context, st StoreState) error {
+	read := time.Now()
 	f, err := s.Facts(ctx)
 	if err != nil {
 		return err
@@ -172,7 +173,7 @@ func (s *Service) afterLooks(ctx context.Context, st StoreState) error {
 		return nil
 	}
 	s.observe(f)
-	errs := []error{s.judgeHealth(ctx, f)}
+	errs := []error{s.judgeHealth(ctx, f, read)}
 	if f.Phase == Rebuilding {
 		after, err := s.store.Finish(ctx, st.Term, s.cfg.SweepInterval)
 		errs = append(errs, err)

@@ -198,6 +198,7 @@ const (
 	CodeNeverFits           = "never_fits"
 	CodeNoCapacity          = "no_capacity"
 	CodeQueueFull           = "queue_full"
+	CodeBusy                = "busy"
 	CodeStale               = "stale" // If-Match did not hold
 	CodeReleased            = "released"
 	CodePlanVersion         = "plan_version"

@@ -66,6 +66,7 @@ var problems = []struct {
 	{broker.ErrSettingsDiffer, 409, brokerapi.CodeSettingsDiffer, 0, "The room exists with other settings", "ask with the settings it was created with, or delete it first"},
 	{broker.ErrReleased, 409, brokerapi.CodeReleased, 0, "The instance is past its point of no return", "its removal has been answered to KEDA; it takes rooms again only if that is taken back"},
 	{broker.ErrVersion, 412, brokerapi.CodePlanVersion, 0, "The plan has another version", "fetch the pool's facts and decide again"},
+	{broker.ErrBusy, 503, brokerapi.CodeBusy, 1, "The room is being made or torn down by another caller", "ask again"},
 	{broker.ErrStale, 412, brokerapi.CodeStale, 0, "It has changed meanwhile", "fetch it again"},
 	{broker.ErrQueueFull, 503, brokerapi.CodeQueueFull, 10, "Too many creates are waiting", "ask again later; the demand is counted"},
 	{broker.ErrNoCapacity, 503, brokerapi.CodeNoCapacity, 5, "No instance can take the room now", "ask again; the demand is counted"},

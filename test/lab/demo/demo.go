@@ -91,6 +91,9 @@ func conclude(o Options, verdicts []Verdict, dir string, say func(string, ...any
 		say("logs: %s", dir)
 	}
 	for _, v := range verdicts[1:] {
+		if v.ByScaleIn == 0 {
+			say("the naive run cut no room this time; try another --seed")
+		}
 		say("%s", v.Line(true))
 	}
 	say("%s", ours.Line(false))

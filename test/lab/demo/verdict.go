@@ -38,6 +38,7 @@ func (v Verdict) Wants() []string {
 		}
 	}
 	add(v.ByScaleIn > 0, "%d rooms were cut by scale-in", v.ByScaleIn)
+	add(v.Others > 0, "%d rooms were cut by something else than scale-in", v.Others)
 	add(v.First != base, "it began with %d instances instead of %d", v.First, base)
 	add(v.Most < leastPeak, "it grew to %d instances only, not to %d", v.Most, leastPeak)
 	add(v.Last != base, "it did not come back to %d instances but was left at %d", base, v.Last)
