@@ -96,7 +96,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 		for i := range 10 {
 			pool.join(t, old.create(fmt.Sprintf("r%d", i)), 1, 0)
 		}
-		r := join(t, pool, &flaky{newStore()})
+		r := join(t, pool, &flaky{Store: newStore()})
 		r.sweep(2)
 		for i := range 10 {
 			if _, fresh, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: fmt.Sprintf("r%d", i)}); err != nil || fresh {
@@ -108,7 +108,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 	bubble(t, "an instance whose rooms may be hidden has not answered", func(t *testing.T) {
 		pool := newFakePool("j-0", "j-1")
 		pool.at("j-1", func(s *fakeServer) { s.private = true })
-		r := join(t, pool, &flaky{newStore()})
+		r := join(t, pool, &flaky{Store: newStore()})
 		r.sweep(5)
 		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrRebuilding) {
 			t.Errorf("create: %v; want rebuilding", err)
@@ -152,7 +152,7 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 	bubble(t, "an instance that hangs and that nobody remembers holds the rebuild, until it is fenced", func(t *testing.T) {
 		pool := newFakePool("j-0", "j-1")
 		pool.at("j-1", func(s *fakeServer) { s.fault = broker.FaultTimeout })
-		r := join(t, pool, &flaky{newStore()})
+		r := join(t, pool, &flaky{Store: newStore()})
 		r.sweep(5)
 		if _, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"}); !errors.Is(err, broker.ErrRebuilding) {
 			t.Errorf("create: %v; want rebuilding", err)
