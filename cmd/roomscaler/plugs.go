@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/roomscaler/roomscaler/broker"
 	"github.com/roomscaler/roomscaler/broker/discovery"
+	"github.com/roomscaler/roomscaler/broker/discovery/kubernetes"
 	"github.com/roomscaler/roomscaler/broker/janus"
 	"github.com/roomscaler/roomscaler/broker/memstore"
 	"github.com/roomscaler/roomscaler/broker/redisstore"
@@ -48,6 +50,22 @@ var backends = map[string]func(o *poolOptions, key broker.RoomKey) (broker.Backe
 var finders = map[string]func(spec string) (broker.Finder, error){
 	"static": func(spec string) (broker.Finder, error) { return discovery.ParseStatic(spec) },
 	"dns":    func(spec string) (broker.Finder, error) { return discovery.ParseDNS(spec) },
+	"kubernetes": func(spec string) (broker.Finder, error) {
+		place, err := kubernetes.Parse(spec)
+		if err != nil {
+			return nil, err
+		}
+		c, err := kubernetes.Connect()
+		if err != nil {
+			return nil, err
+		}
+		return kubernetes.New(place, c), nil
+	},
+}
+
+// watcher is a finder that must run to find anything.
+type watcher interface {
+	Run(ctx context.Context)
 }
 
 func openMemory(o *poolOptions) (broker.Store, error) {
@@ -86,14 +104,16 @@ func openBackend(o *poolOptions, key broker.RoomKey) (broker.Backend, error) {
 	return open(o, key)
 }
 
+const finderForms = "static:NAME=URL,…, dns:HOST:PORT or kubernetes:NAMESPACE/SERVICE"
+
 func openFinder(o *poolOptions) (broker.Finder, error) {
 	if o.discover == "" {
-		return nil, wrong("discover", "is missing; give static:NAME=URL,… or dns:HOST:PORT")
+		return nil, wrong("discover", "is missing; give "+finderForms)
 	}
 	kind, spec, _ := strings.Cut(o.discover, ":")
 	open := finders[kind]
 	if open == nil {
-		return nil, wrong("discover", "there is no finder %q; give static:NAME=URL,… or dns:HOST:PORT", clip(kind))
+		return nil, wrong("discover", "there is no finder %q; give "+finderForms, clip(kind))
 	}
 	f, err := open(spec)
 	if err != nil {

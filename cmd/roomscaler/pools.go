@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -31,6 +32,7 @@ type pool struct {
 	log     *slog.Logger
 	store   broker.Store
 	service *broker.Service
+	finder  broker.Finder
 	gauges  prometheus.Collector
 	stop    func(context.Context) error // its sweeps; nil before they run
 }
@@ -90,7 +92,7 @@ func (ps *pools) makePool(o *poolOptions, old *pool) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{o: *o, log: ps.log.With("component", "broker", "pool", o.pool)}
+	p := &pool{o: *o, finder: finder, log: ps.log.With("component", "broker", "pool", o.pool)}
 	if old != nil && old.o.store == o.store && old.o.sweepInterval == o.sweepInterval {
 		p.store = old.store
 	} else if p.store, err = openStore(o); err != nil {
@@ -114,7 +116,14 @@ func (ps *pools) makePool(o *poolOptions, old *pool) (*pool, error) {
 func (ps *pools) run(l *lifecycle) {
 	for _, p := range ps.now {
 		if p.stop == nil {
-			p.stop = l.loop(func(ctx context.Context) { p.sweep(ctx, ps.metrics) })
+			p.stop = l.loop(func(ctx context.Context) {
+				var watch sync.WaitGroup
+				if w, ok := p.finder.(watcher); ok {
+					watch.Go(func() { w.Run(ctx) })
+				}
+				p.sweep(ctx, ps.metrics)
+				watch.Wait()
+			})
 		}
 	}
 }

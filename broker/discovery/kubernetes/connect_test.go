@@ -1,0 +1,52 @@
+package kubernetes_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/roomscaler/roomscaler/broker"
+	"github.com/roomscaler/roomscaler/broker/discovery/kubernetes"
+)
+
+func TestConnect(t *testing.T) {
+	t.Run("without a cluster and a file it says what to do", func(t *testing.T) {
+		t.Setenv("KUBERNETES_SERVICE_HOST", "")
+		t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+		_, err := kubernetes.Connect()
+		if wrong, ok := errors.AsType[*broker.InvalidError](err); !ok || !strings.Contains(wrong.Want, "set KUBECONFIG") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("the file in KUBECONFIG leads to the server, and what that says of rights is told", func(t *testing.T) {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"` + r.UserAgent() + ` may not"}`))
+		}))
+		defer api.Close()
+		file := filepath.Join(t.TempDir(), "config")
+		config := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: " + api.URL + "}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n"
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("KUBECONFIG", file)
+		c, err := kubernetes.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		place, err := kubernetes.Parse("media/janus")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := kubernetes.New(place, c)
+		go f.Run(t.Context())
+		if _, err := f.Find(t.Context()); err == nil || !strings.Contains(err.Error(), "watching endpointslices in media: roomscaler-broker may not") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
