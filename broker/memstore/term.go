@@ -100,7 +100,8 @@ func (d *data) assertMark(f *broker.Instance, m broker.Mark) {
 // answered.
 func (d *data) raiseFloor() {
 	for _, in := range d.instances {
-		if in.facts.Seal == nil {
+		// Who remembers a seal may have looked before it was taken off: rooms tell that it was.
+		if in.facts.Seal == nil || in.facts.Pins > 0 {
 			d.floor = max(d.floor, in.facts.Ordinal+1)
 		}
 	}

@@ -81,12 +81,13 @@ local function end_all(inst, cause, reply)
   return reply
 end
 
--- Lifts the floor above every known instance whose removal has not been answered.
+-- Lifts the floor above every known instance whose removal has not been answered, or that has rooms:
+-- who remembers a seal may have looked before it was taken off.
 local function raise_floor(floor)
   local records = call('HVALS', INSTANCES)
   for i = 1, #records do
     local inst = parse_instance('', records[i])
-    if not released(inst) then floor = math.max(floor, inst.ordinal + 1) end
+    if not released(inst) or inst.pins > 0 then floor = math.max(floor, inst.ordinal + 1) end
   end
   meta.floor = floor
   call('HSET', META, 'floor', num(floor))

@@ -147,6 +147,24 @@ func assertClauses() []clause {
 				t.Errorf("with one found meanwhile: got floor %d, want 12", got)
 			}
 		}},
+		{"a seal that a broker remembers does not lower the floor below an instance with rooms", nothing, func(t *testing.T, k *kit) {
+			k.begin()
+			sealed := recalled(4)
+			sealed.Released = true // when that broker last looked: it may be off since
+			k.assert(0, recalled(0), sealed)
+			if got := k.state().Floor; got != 1 {
+				t.Errorf("before the rooms are known: got floor %d, want 1", got)
+			}
+			k.look(0)
+			k.look(4)
+			k.adoptOne(4, broker.Adoption{Room: "a", Epoch: 7})
+			if got := k.finish().Floor; got != 5 {
+				t.Errorf("got floor %d, want 5", got)
+			}
+			if _, err := k.put(broker.PlanUpdate{Desired: 1}); err == nil {
+				t.Error("a first number below it was stored")
+			}
+		}},
 		{"an asserted instance has not answered", nothing, func(t *testing.T, k *kit) {
 			k.begin()
 			k.assert(0, recalled(0))
