@@ -94,6 +94,7 @@ func TestRun_BadInputIsOneLineWithTheRemedy(t *testing.T) {
 		"a bad static list":            {[]string{"broker", "--discover=static:janus"}, nil, "--discover: entry 1 is no NAME=URL"},
 		"a bad name":                   {[]string{"broker", "--discover=dns:janus"}, nil, "--discover: \"janus\" is no HOST:PORT"},
 		"a bad service":                {[]string{"broker", "--discover=kubernetes:janus"}, nil, "--discover: \"janus\" is no NAMESPACE/SERVICE"},
+		"a short connection age":       {[]string{"scaler", "--max-connection-age=1ms"}, nil, "--max-connection-age: is below 1s; give a duration"},
 		"no such store":                {[]string{"broker", static, "--store=etcd://x"}, nil, "--store: is no URL of a store; give memory:// or redis://HOST:6379"},
 		"a store in memory":            {[]string{"broker", static, "--store=memory://x"}, nil, "--store: a store in memory has no address; write memory://"},
 		"a bad store":                  {[]string{"broker", static, "--store=redis+sentinel://:hunter2@h"}, nil, "--store: "},

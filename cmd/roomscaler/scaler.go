@@ -13,11 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/roomscaler/roomscaler/scaler"
 	"github.com/roomscaler/roomscaler/scaler/kube"
@@ -32,6 +27,7 @@ type scalerOptions struct {
 	tls           tlsFiles
 	delay         time.Duration
 	kubernetes    bool
+	connectionAge time.Duration
 }
 
 func scalerCommand() *cobra.Command {
@@ -51,6 +47,7 @@ about a pool is said in the trigger's metadata.`,
 	f.StringVar(&o.listen, "listen", ":6000", "address of the gRPC service")
 	f.StringVar(&o.metricsListen, "metrics-listen", ":9090", "address of metrics and health; off = none")
 	kubernetesFlag(f, &o.kubernetes)
+	connectionAgeFlag(f, "", &o.connectionAge)
 	f.DurationVar(&o.delay, "shutdown-delay", 0, "how long to go on serving after readiness has been turned off")
 	return c
 }
@@ -75,7 +72,7 @@ func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := newScaler(client, log, registry, &o.tls, o.kubernetes)
+	s, err := newScaler(client, log, registry, &o.tls, o.connectionAge, o.kubernetes)
 	if err != nil {
 		return err
 	}
@@ -97,12 +94,11 @@ func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
 type scalerProcess struct {
 	scaler   *scaler.Scaler
 	watcher  *kube.Watcher // nil: Kubernetes is not read
-	server   *grpc.Server
-	health   *health.Server
+	server   *grpcServer
 	stopping atomic.Bool
 }
 
-func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, files *tlsFiles, kubernetes bool) (*scalerProcess, error) {
+func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, files *tlsFiles, age time.Duration, kubernetes bool) (*scalerProcess, error) {
 	o := scaler.Options{Source: source, Logger: log, Registerer: r}
 	var watcher *kube.Watcher
 	if kubernetes {
@@ -117,20 +113,13 @@ func newScaler(source scaler.Source, log *slog.Logger, r prometheus.Registerer, 
 	if err != nil {
 		return nil, err
 	}
-	options := []grpc.ServerOption{
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.MaxRecvMsgSize(1 << 20),
-	}
-	config, err := files.config(log)
+	server, err := newGRPCServer(files, age, log)
 	if err != nil {
 		return nil, err
 	}
-	if config != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(config)))
-	}
-	p := &scalerProcess{scaler: s, watcher: watcher, server: grpc.NewServer(options...), health: health.NewServer()}
-	s.Register(p.server)
-	healthpb.RegisterHealthServer(p.server, p.health)
+	s.Register(server)
+	server.ready()
+	p := &scalerProcess{scaler: s, watcher: watcher, server: server}
 	return p, nil
 }
 
@@ -140,27 +129,13 @@ func (p *scalerProcess) start(l *lifecycle, listener net.Listener) {
 	if p.watcher != nil {
 		l.then("stopping the watches of Kubernetes", l.loop(p.watcher.Run))
 	}
-	l.then("draining the scaler", func(ctx context.Context) error {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			p.server.GracefulStop()
-		}()
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			p.server.Stop()
-			<-done
-			return ctx.Err()
-		}
-	})
+	l.then("draining the scaler", p.server.stop)
 	l.serve("scaler", listener.Addr().String(), func() error { return p.server.Serve(listener) })
 }
 
 func (p *scalerProcess) unready() {
 	p.stopping.Store(true)
-	p.health.Shutdown()
+	p.server.health.Shutdown()
 }
 
 // metricsPort serves health that is local: a broker that is away is told to KEDA, and no reason to restart a scaler.

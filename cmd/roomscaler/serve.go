@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,9 +17,10 @@ import (
 // serveOptions are the flags of the subcommand serve.
 type serveOptions struct {
 	brokerOptions
-	scalerListen string
-	scalerTLS    tlsFiles
-	kubernetes   bool
+	scalerListen  string
+	scalerTLS     tlsFiles
+	kubernetes    bool
+	connectionAge time.Duration
 }
 
 func serveCommand() *cobra.Command {
@@ -38,6 +40,7 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	o.brokerOptions.flags(f)
 	o.scalerTLS.flags(f, "scaler-", "the scaler's gRPC service")
 	kubernetesFlag(f, &o.kubernetes)
+	connectionAgeFlag(f, "scaler-", &o.connectionAge)
 	f.StringVar(&o.scalerListen, "scaler-listen", ":6000", "address of the scaler's gRPC service")
 }
 
@@ -57,7 +60,7 @@ func runServe(ctx context.Context, o *serveOptions, flags *pflag.FlagSet, stderr
 	if err != nil {
 		return errors.Join(err, b.pools.close())
 	}
-	s, err := newScaler(client, b.log, b.registry, &o.scalerTLS, o.kubernetes)
+	s, err := newScaler(client, b.log, b.registry, &o.scalerTLS, o.connectionAge, o.kubernetes)
 	if err != nil {
 		return errors.Join(err, b.pools.close())
 	}
