@@ -33,6 +33,8 @@ type fakeServer struct {
 	hide     bool          // rooms are left out of looks, not of questions by name
 	private  bool          // rooms may be hidden, and the look says so
 	mute     bool          // questions by name are not answered
+	strings  bool          // it wants strings as ids
+	unmarked bool          // no marker can be made
 	stuck    bool          // the same, and the question is held for as long as the caller waits
 	others   int           // handles in rooms that are not ours
 	creates  int
@@ -115,7 +117,7 @@ func (p *fakePool) call(ctx context.Context, at broker.Target, fn func(*fakeServ
 
 func (p *fakePool) Look(ctx context.Context, at broker.Target, o broker.LookOptions) (l broker.Look, err error) {
 	err = p.call(ctx, at, func(s *fakeServer) error {
-		l = broker.Look{Marker: s.marker, Sessions: s.sessions, SessionTimeout: time.Minute, Complete: !s.private, Handles: broker.Unknown}
+		l = broker.Look{Marker: s.marker, Sessions: s.sessions, SessionTimeout: time.Minute, Complete: !s.private, Handles: broker.Unknown, StringIDs: s.strings}
 		know := o.Viewers || s.sessions == 0
 		if know {
 			l.Handles = s.others
@@ -138,6 +140,12 @@ func (p *fakePool) Look(ctx context.Context, at broker.Target, o broker.LookOpti
 
 func (p *fakePool) Plant(ctx context.Context, at broker.Target, incarnation string) (found string, err error) {
 	err = p.call(ctx, at, func(s *fakeServer) error {
+		if at.StringIDs != s.strings {
+			return &broker.FaultError{Fault: broker.FaultOther, Advice: "ids are of the other kind", Err: broker.ErrRefused}
+		}
+		if s.unmarked {
+			return &broker.FaultError{Fault: broker.FaultOther, Advice: "use one room key", Err: broker.ErrRefused}
+		}
 		if s.marker == nil {
 			s.marker = &broker.InstanceMark{Pool: at.Pool, Instance: at.Instance, Incarnation: incarnation}
 		}
@@ -153,7 +161,7 @@ func (p *fakePool) Create(ctx context.Context, at broker.Target, r broker.RoomSp
 	time.Sleep(slow)
 	late := false
 	err := p.call(ctx, at, func(s *fakeServer) error {
-		if s.refuse {
+		if s.refuse || at.StringIDs != s.strings {
 			return &broker.FaultError{Fault: broker.FaultPluginMissing, Err: broker.ErrRefused}
 		}
 		if s.rooms[r.Epoch] == nil {

@@ -37,10 +37,9 @@ func (s *Service) sweepOne(ctx context.Context, st StoreState, f Facts, t looked
 	if err != nil {
 		return ""
 	}
-	fault, again := s.identify(c, st.Term, &t, begin, pins, look)
-	switch {
-	case fault != "":
-		return s.failed(ctx, st.Term, t, begin, &FaultError{Fault: fault, Advice: strangerAdvice(t, look)})
+	switch again, err := s.identify(c, st.Term, &t, begin, pins, look); {
+	case err != nil:
+		return s.failed(ctx, st.Term, t, begin, err)
 	case again:
 		return ""
 	}
@@ -104,37 +103,40 @@ func (s *Service) record(ctx context.Context, term Term, r LookReport) {
 }
 
 // identify settles whose look it is, and gives the instance a marker where it needs one. It sets
-// t.Incarnation. again: nothing can be said before the next look.
-func (s *Service) identify(ctx context.Context, term Term, t *looked, begin PoolTime, pins []Pin, look Look) (fault Fault, again bool) {
+// t.Incarnation. again: nothing can be said before the next look. An error, a *FaultError, is that of the whole look: an
+// instance that shows another's marker or takes none cannot be used, and the operator has to be told.
+func (s *Service) identify(ctx context.Context, term Term, t *looked, begin PoolTime, pins []Pin, look Look) (again bool, err error) {
+	at := s.target(t.Instance)
+	at.StringIDs = look.StringIDs
 	switch Identify(s.cfg.Pool, t.Name, t.Incarnation, begin, pins, look) {
 	case SameLife:
-		return "", false
+		return false, nil
 	case FirstLife:
 		t.Incarnation = look.Marker.Incarnation
-		return "", false
+		return false, nil
 	case Stranger:
-		return FaultStranger, false
+		return false, &FaultError{Fault: FaultStranger, Advice: strangerAdvice(*t, look)}
 	case Unclear:
-		return "", true
+		return true, nil
 	case Replant:
-		_, err := s.backend.Plant(ctx, s.target(t.Instance), t.Incarnation)
-		return "", err != nil
+		_, err := s.backend.Plant(ctx, at, t.Incarnation)
+		return false, err
 	case NewLife:
-		return "", s.rebirth(ctx, term, t, look.Marker.Incarnation) != nil
+		return s.rebirth(ctx, term, t, look.Marker.Incarnation) != nil, nil
 	case Unnamed:
 		nonce := make([]byte, 12)
 		_, _ = rand.Read(nonce) // never fails (crypto/rand)
-		found, err := s.backend.Plant(ctx, s.target(t.Instance), hex.EncodeToString(nonce))
+		found, err := s.backend.Plant(ctx, at, hex.EncodeToString(nonce))
 		if err != nil {
-			return "", true
+			return false, err
 		}
 		if t.Incarnation == "" {
 			t.Incarnation = found
-			return "", false
+			return false, nil
 		}
-		return "", s.rebirth(ctx, term, t, found) != nil
+		return s.rebirth(ctx, term, t, found) != nil, nil
 	}
-	return "", true
+	return true, nil
 }
 
 // rebirth ends the life before in the directory.

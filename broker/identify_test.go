@@ -1,0 +1,36 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/roomscaler/roomscaler/broker"
+)
+
+func TestSweep_MarksServersWhoseIDsAreStrings(t *testing.T) {
+	bubble(t, "from the first look on, and after a restart with ids of the other kind", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		pool.at("j-0", func(s *fakeServer) { s.strings = true })
+		r := newRig(t, pool)
+		if !r.create("a").Instance.StringIDs {
+			t.Error("the instance is not known to want strings")
+		}
+		pool.restart("j-0")
+		r.sweep(1)
+		if r.create("b").Instance.StringIDs {
+			t.Error("the instance is still taken to want strings")
+		}
+	})
+}
+
+func TestSweep_AnInstanceThatTakesNoMarkerSaysWhy(t *testing.T) {
+	bubble(t, "its look has failed, with the advice of the marker", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		pool.at("j-0", func(s *fakeServer) { s.unmarked = true })
+		r := join(t, pool, &flaky{Store: newStore()})
+		r.sweep(2)
+		in := r.instance("j-0")
+		if in.Fault != broker.FaultOther || in.Advice != "use one room key" || in.Failures < 2 || in.State() != broker.StateStarting {
+			t.Errorf("%q (%s), %d failures, %s; want them told", in.Fault, in.Advice, in.Failures, in.State())
+		}
+	})
+}
