@@ -3,6 +3,7 @@ package scaler_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,8 +35,14 @@ type replica struct {
 // start runs a scaler until the test, or its bubble, ends.
 func start(t *testing.T, source scaler.Source) *replica {
 	t.Helper()
+	return startOn(t, source, nil)
+}
+
+// startOn is start with Kubernetes.
+func startOn(t *testing.T, source scaler.Source, cluster scaler.Cluster) *replica {
+	t.Helper()
 	r := &replica{t: t, metrics: prometheus.NewRegistry()}
-	s, err := scaler.New(scaler.Options{Source: source, Logger: discard(), Registerer: r.metrics})
+	s, err := scaler.New(scaler.Options{Source: source, Cluster: cluster, Logger: discard(), Registerer: r.metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +91,29 @@ func (r *replica) wants(n int64) {
 	if got, code, text := r.answer(ref()); got != n || code != codes.OK {
 		r.t.Fatalf("got %d, %s %q; want %d", got, code, text, n)
 	}
+}
+
+// metric returns a metric's value by its name, and by its mode, code or outcome after a colon.
+func (r *replica) metric(key string) float64 {
+	r.t.Helper()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				if slices.Contains([]string{"outcome", "mode", "code"}, l.GetName()) {
+					name += ":" + l.GetValue()
+				}
+			}
+			if name == key {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // settle lets some time pass in the bubble, until everybody waits again.

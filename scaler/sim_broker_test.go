@@ -239,11 +239,12 @@ func oneGuard(gs []simGuard) []simGuard {
 type simPod struct {
 	ordinal int
 	life    string
+	born    int64
 	ready   int64 // when it answers
 	dying   bool
 	goneAt  int64
 }
 
 func newPod(i int, now int64, rng *rand.Rand) *simPod {
-	return &simPod{ordinal: i, life: fmt.Sprintf("%d-%d", i, now), ready: now + 3000 + rng.Int64N(15_000)}
+	return &simPod{ordinal: i, life: fmt.Sprintf("%d-%d", i, now), born: now, ready: now + 3000 + rng.Int64N(15_000)}
 }

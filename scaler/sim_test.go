@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-type simTotal struct{ scaleIns, cut, placed, outages, unknown, byHand, highest int }
+type simTotal struct{ held, scaleIns, cut, placed, outages, unknown, byHand, highest int }
 
 func simulate(t *testing.T, runs int, o simOptions) simTotal {
 	t.Helper()
@@ -14,6 +14,7 @@ func simulate(t *testing.T, runs int, o simOptions) simTotal {
 		o.seed = uint64(seed)
 		w := newWorld(t, o)
 		w.run()
+		total.held += w.held
 		total.scaleIns += w.scaleIns
 		total.cut += w.cut
 		total.placed += w.placed
@@ -37,6 +38,18 @@ func TestG3_MonteCarlo(t *testing.T) {
 				t.Errorf("%d rooms were cut off", got.cut)
 			}
 			if got.scaleIns < 500 || got.outages < 3 || got.unknown == 0 || got.byHand == 0 || got.highest < 10 {
+				t.Errorf("the run shows too little: %+v", got)
+			}
+		})
+	}
+	for name, tolerance := range map[string]float64{"on Kubernetes, tolerance 0": 0, "on Kubernetes, tolerance 0.1": 0.1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := simulate(t, 3, simOptions{kubernetes: true, tolerance: tolerance, length: 2 * time.Hour})
+			if got.cut > 0 {
+				t.Errorf("%d rooms were cut off", got.cut)
+			}
+			if got.scaleIns < 250 || got.outages < 3 || got.unknown == 0 || got.byHand == 0 || got.highest < 10 || (tolerance > 0) != (got.held > 0) {
 				t.Errorf("the run shows too little: %+v", got)
 			}
 		})

@@ -19,6 +19,9 @@ type simOptions struct {
 	noLedger  bool // switch: a release ends at once, and rises are not guarded
 	firstCut  bool // end with the first room that is cut off
 	length    time.Duration
+	// kubernetes: the replicas read the StatefulSet, its pods and the autoscaler, up to 3 s late; some pods
+	// wait for a machine; and the autoscaler is answered as its tolerance demands.
+	kubernetes bool
 }
 
 // simReplica is one replica of the scaler: it plans, and answers what it last saw stored.
@@ -27,6 +30,7 @@ type simReplica struct {
 	began int64 // of the fetch; -1: never
 	next  int64
 	apply func()
+	scale *scaler.Workload // as last read
 }
 
 type simWorld struct {
@@ -43,8 +47,10 @@ type simWorld struct {
 	outage   [2]int64 // the replicas cannot reach the broker
 	mute     [2]int64 // the broker's looks fail
 	burstAt  int64
+	seen     *scaler.Workload // what the watches have brought
+	seenNext int64
 
-	scaleIns, cut, placed, outages, unknown, byHand, highest int
+	held, scaleIns, cut, placed, outages, unknown, byHand, highest int
 }
 
 func newWorld(t testing.TB, o simOptions) *simWorld {
@@ -145,7 +151,13 @@ func (w *simWorld) statefulSet() {
 	for i := range w.spec {
 		if _, ok := w.pods[i]; !ok {
 			w.pods[i] = newPod(i, w.now, w.rng)
+			if w.o.kubernetes && w.rng.IntN(12) == 0 {
+				w.pods[i].ready += w.between(60_000, 400_000) // it waits for a machine
+			}
 		}
+	}
+	if w.o.kubernetes && (w.seen == nil || w.now >= w.seenNext) {
+		w.seen, w.seenNext = w.workload(), w.now+w.between(0, 3000)
 	}
 	w.highest = max(w.highest, w.spec)
 }
@@ -183,7 +195,13 @@ func (w *simWorld) plan(r *simReplica) {
 		return
 	}
 	f, began := w.broker.facts(w.now), w.now
-	d := scaler.Decide(scaler.Input{Facts: f, Ref: object, Target: w.target})
+	in := scaler.Input{Facts: f, Ref: object, Target: w.target, Cluster: w.seen}
+	d := scaler.Decide(in)
+	if d.AskLive {
+		in.Live = ptr(w.spec)
+		d = scaler.Decide(in)
+	}
+	r.scale = w.seen
 	if w.o.noFloor && d.Why.Dnow <= d.Why.Previous {
 		d.Desired = min(d.Why.Previous, max(d.Why.Dcool, d.Why.Minimum))
 		d.Put.Desired = d.Desired
@@ -232,18 +250,33 @@ func (w *simWorld) autoscale() {
 		w.unknown++
 		return
 	}
-	desired := min(max(hpa(r.view, len(w.pods), w.o.tolerance), 1), 40)
+	value := float64(r.view)
+	if w.o.kubernetes {
+		v, err := r.scale.Answer(r.view)
+		if err != nil {
+			w.held++
+			return
+		}
+		value = v
+	}
+	desired := autoscale(value, len(w.pods), w.autoscaler())
 	w.writeAt = w.now + w.between(0, 10_000)
 	w.write = func() { w.spec = desired }
 }
 
-// hpa is the autoscaler's arithmetic for an external metric with AverageValue 1: within the
-// tolerance it takes the number of pods that exist, terminating ones among them.
-func hpa(value, pods int, tolerance float64) int {
-	if pods > 0 {
-		if ratio := float64(value) / float64(pods); ratio >= 1-tolerance && ratio <= 1+tolerance {
-			return pods
-		}
+func (w *simWorld) autoscaler() *scaler.Autoscaler {
+	return &scaler.Autoscaler{Name: "keda-hpa-janus", Minimum: 1, Maximum: 40, ScaleUp: w.o.tolerance, ScaleIn: w.o.tolerance, WindowMS: -1}
+}
+
+// workload is what the API server has now.
+func (w *simWorld) workload() *scaler.Workload {
+	out := &scaler.Workload{Name: "janus", Replicas: w.spec, Status: len(w.pods), Minimum: 2, Maximum: 30, HPA: w.autoscaler()}
+	for _, i := range slices.Sorted(maps.Keys(w.pods)) {
+		p := w.pods[i]
+		out.Pods = append(out.Pods, scaler.Pod{
+			Ordinal: i, UID: p.life, Terminating: p.dying, Ready: w.now >= p.ready, Started: w.now >= p.ready-3000,
+			Unschedulable: w.now < p.ready-20_000, AgeMS: w.now - p.born,
+		})
 	}
-	return value
+	return out
 }

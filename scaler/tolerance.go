@@ -123,3 +123,7 @@ func (e *holdError) Error() string {
 	return fmt.Sprintf("hold at %d replicas: %d are wanted, which the autoscaler's tolerance of %g up and %g down keeps from being reached while %d pods exist; set its tolerance to 0 both ways (Kubernetes 1.35 or later)",
 		e.scale.replicas, e.desired, e.scale.up, e.scale.down, e.scale.status)
 }
+
+// Answer returns the value that makes the autoscaler set n replicas. Where there is none, because of its tolerance,
+// it is an error, which leaves the number of replicas as it is.
+func (w *Workload) Answer(n int) (float64, error) { return scaleOf(w).value(n) }
