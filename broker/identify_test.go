@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/roomscaler/roomscaler/broker"
@@ -31,6 +32,23 @@ func TestSweep_AnInstanceThatTakesNoMarkerSaysWhy(t *testing.T) {
 		in := r.instance("j-0")
 		if in.Fault != broker.FaultOther || in.Advice != "use one room key" || in.Failures < 2 || in.State() != broker.StateStarting {
 			t.Errorf("%q (%s), %d failures, %s; want them told", in.Fault, in.Advice, in.Failures, in.State())
+		}
+	})
+}
+
+func TestSweep_ARestartThatACreateOutranEndsAllRooms(t *testing.T) {
+	bubble(t, "within a sweep, though the first look finds a pinned room there", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		for i := range 200 {
+			r.create(fmt.Sprint("old-", i))
+		}
+		r.sweep(1)
+		pool.restart("j-0")
+		r.create("new")
+		r.sweep(1)
+		if n := r.instance("j-0").Pins; n != 1 {
+			t.Errorf("%d rooms are pinned; want the new one alone", n)
 		}
 	})
 }

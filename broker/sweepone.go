@@ -11,6 +11,10 @@ import (
 // maxFollow bounds how many calls to an instance one sweep makes besides the look: what is left is for the next.
 const maxFollow = 32
 
+// maxAsk is the same for rooms that are asked for by name: that a room is not there is one short answer, and after a restart in
+// which a create landed before the first look, all rooms of the life before are asked for.
+const maxAsk = 1024
+
 // sweepOne looks at one instance and records what that means. It returns the look's fault, "" for a good one. What
 // cannot be written is left for the next sweep.
 func (s *Service) sweepOne(ctx context.Context, st StoreState, f Facts, t looked) Fault {
@@ -201,7 +205,7 @@ func report(t looked, begin PoolTime, look Look) LookReport {
 // endMissing ends pins whose room was not in the look, after asking for each by name.
 func (s *Service) endMissing(ctx context.Context, term Term, at Target, begin PoolTime, missing []Pin) {
 	for i, p := range missing {
-		if i == maxFollow {
+		if i == maxAsk {
 			return
 		}
 		o, err := s.backend.Inspect(ctx, at, RoomRef{p.Room, p.Epoch})
