@@ -97,7 +97,7 @@ func (s *Service) observe(f Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.Plan.Version > 0 {
-		s.lastDesired = f.Plan.Desired
+		s.lastDesired, s.lastLimit = f.Plan.Desired, f.Plan.Limit(f.Now)
 	}
 	known := make(map[string]bool, len(f.Instances))
 	for _, in := range f.Instances {
@@ -130,7 +130,7 @@ func (s *Service) rememberMarks(in Instance, now PoolTime) {
 func (s *Service) rememberPlan(p Plan, u PlanUpdate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastDesired = p.Desired
+	s.lastDesired, s.lastLimit = p.Desired, p.Limit(p.StoredAt)
 	for _, r := range u.Seal {
 		if m, ok := s.memory[r.Instance]; ok {
 			m.instance.Seal = &Seal{Version: p.Version, At: p.StoredAt}

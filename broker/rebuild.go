@@ -46,7 +46,7 @@ func (s *Service) syncTerm(ctx context.Context, found map[string]Found) (StoreSt
 func (s *Service) assertion(found map[string]Found) Assertion {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := Assertion{Floor: s.lastDesired}
+	a := Assertion{Floor: s.lastDesired, Limit: s.lastLimit}
 	for name, m := range s.memory {
 		in := m.instance
 		r := AssertedInstance{

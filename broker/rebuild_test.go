@@ -74,6 +74,46 @@ func TestG6_DirectoryCanBeLost(t *testing.T) {
 		}
 	})
 
+	bubble(t, "a flush while a lower number is on its way: what that would take away takes no room", func(t *testing.T) {
+		pool := newFakePool("j-0", "j-1", "j-2")
+		a := newRig(t, pool)
+		b := join(t, pool, a.store)
+		f, _ := a.Facts(t.Context())
+		for i, u := range []broker.PlanUpdate{
+			{Desired: 3},
+			{Desired: 2, Seal: []broker.SealRequest{{Instance: "j-2", Incarnation: f.Instances[2].Incarnation}}},
+			{Desired: 3, Unseal: []string{"j-2"}, GuardFor: time.Minute},
+		} {
+			if _, err := a.Drain(t.Context(), "j-2", broker.MarkRequest{Owner: broker.OwnerScaler}); err != nil {
+				t.Fatal(err)
+			}
+			u.IfVersion = int64(i)
+			if _, err := a.PutPlan(t.Context(), f.Term, u); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := a.Uncordon(t.Context(), "j-2", broker.OwnerScaler); err != nil {
+			t.Fatal(err)
+		}
+		a.store.flush()
+		for range 3 {
+			a.sweep(1)
+			b.Sweep(t.Context())
+		}
+		f, _ = a.Facts(t.Context())
+		create := func(when string) {
+			for i := range 12 {
+				if p := b.create(fmt.Sprint(when, i)); p.Instance.Name == "j-2" {
+					t.Fatalf("%s: %s is on j-2, which a number answered before the flush takes away", when, p.Pin.Room)
+				}
+			}
+		}
+		create("before the first plan")
+		if _, err := a.PutPlan(t.Context(), f.Term, broker.PlanUpdate{Desired: 3, GuardFor: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		create("after it")
+	})
 	bubble(t, "an instance that hangs meanwhile keeps its rooms by a broker's memory", func(t *testing.T) {
 		pool := newFakePool("j-0", "j-1")
 		r := newRig(t, pool)

@@ -121,6 +121,7 @@ type Service struct {
 	memory      map[string]remembered // what this broker has seen of each instance
 	found       map[string]Found      // the finder's last good answer
 	lastDesired int                   // of the last plan seen in any term
+	lastLimit   int                   // of the same plan, when it was seen
 }
 
 type timedFacts struct {

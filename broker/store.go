@@ -316,7 +316,7 @@ type MarkRequest struct {
 // Plan is a stored scaling decision. Body is the scaler's own record, which the store keeps and does not read.
 type Plan struct {
 	Version   int64
-	Desired   int
+	Desired   int    // with Version 0: the lowest Limit that was asserted
 	Target    int    // sessions per instance; 0 = not said
 	EmptyWhen string // "sessions" or "rooms"; "" = not said
 	Body      []byte
@@ -333,9 +333,9 @@ type Guard struct {
 }
 
 // Limit returns the first ordinal that may not take a room: a plan that may still be
-// served could take it away. Without a plan there is none.
+// served could take it away. Without a plan there is none but what Assert has told.
 func (p Plan) Limit(now PoolTime) int {
-	if p.Version == 0 {
+	if p.Version == 0 && p.Desired == 0 {
 		return math.MaxInt
 	}
 	for _, g := range p.Guards {
@@ -346,11 +346,11 @@ func (p Plan) Limit(now PoolTime) int {
 	return p.Desired
 }
 
-// NextGuards returns the guards of the plan that replaces p at now. A guard that another one outlasts and
-// undercuts is left out.
+// NextGuards returns the guards of the plan that replaces p at now. For a term's first plan, p is
+// what Assert has told. A guard that another one outlasts and undercuts is left out.
 func (p Plan) NextGuards(desired int, guardFor time.Duration, now PoolTime) (next []Guard) {
 	until := now + PoolTime(guardFor.Milliseconds())
-	rises := p.Version > 0 && desired > p.Desired && guardFor > 0
+	rises := (p.Version > 0 || p.Desired > 0) && desired > p.Desired && guardFor > 0
 	for _, g := range p.Guards {
 		if now < g.Until && !(rises && g.Below >= p.Desired && g.Until <= until) {
 			next = append(next, g)
@@ -402,7 +402,11 @@ type Facts struct {
 
 // Assertion is what a broker remembers of the term before.
 type Assertion struct {
-	Floor     int
+	Floor int
+	// Limit is the lowest number that may still be served or on its way: Plan.Limit as last seen; 0 = not
+	// known. The lowest of them counts as the number before the term's first plan: it limits claims until
+	// then, and that plan's guard is of it.
+	Limit     int
 	Instances []AssertedInstance
 }
 

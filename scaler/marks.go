@@ -95,6 +95,9 @@ func (l *law) unseals(desired int) []string {
 // guard is how long the ordinals that a higher number brings take no room, because a lower one
 // may still be answered or be on its way.
 func (l *law) guard(desired int) time.Duration {
+	if l.f.Plan == nil || l.f.Plan.Version == 0 {
+		return l.settled() // what was answered in the term before may still have its effect
+	}
 	if desired <= l.r {
 		return 0
 	}

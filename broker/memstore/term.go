@@ -48,6 +48,9 @@ func (s *Store) Assert(_ context.Context, term broker.Term, a broker.Assertion) 
 		s.remember(r)
 	}
 	s.floor = max(s.floor, a.Floor)
+	if p := &s.plan; p.Version == 0 && a.Limit > 0 && (p.Desired == 0 || a.Limit < p.Desired) {
+		p.Desired = a.Limit
+	}
 	s.raiseFloor()
 	return nil
 }

@@ -1,4 +1,4 @@
--- 3: floor, 4: number of instances, then of each: name, ordinal, address, incarnation,
+-- 3: floor, 4: limit, 5: number of instances, then of each: name, ordinal, address, incarnation,
 -- released, lost, number of marks, and of each mark: owner, reason, grace, elapsed ms.
 local refused = enter()
 if refused then return refused end
@@ -8,8 +8,8 @@ local function remaining(m)
   return math.max(0, tonumber(m.grace) / 1000000 - (meta.now - m.since))
 end
 
-local at = 5
-for _ = 1, tonumber(ARGV[4]) do
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
   local name, ordinal, address, incarnation = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local sealed, fenced, marks = ARGV[at + 4], ARGV[at + 5], tonumber(ARGV[at + 6])
   at = at + 7
@@ -38,5 +38,8 @@ for _ = 1, tonumber(ARGV[4]) do
   save(inst)
 end
 
+-- Without a plan its place holds the lowest number that may still be served.
+local limit, plan = tonumber(ARGV[4]), call('HMGET', PLAN, 'version', 'desired')
+if not plan[1] and limit > 0 and limit < (tonumber(plan[2]) or math.huge) then call('HSET', PLAN, 'desired', num(limit)) end
 raise_floor(math.max(meta.floor, tonumber(ARGV[3])))
 return { 'ok' }

@@ -17,7 +17,7 @@ local below = math.huge
 local plan = call('HMGET', PLAN, 'desired', 'guards')
 if plan[1] then
   below = tonumber(plan[1])
-  for _, g in ipairs(guards_of(plan[2])) do
+  for _, g in ipairs(guards_of(plan[2] or '')) do
     if meta.now < g.till then below = math.min(below, g.below) end
   end
 end

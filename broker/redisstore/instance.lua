@@ -117,7 +117,7 @@ end
 
 local function plan_reply()
   local plan = call('HMGET', PLAN, unpack(PLAN_FIELDS))
-  if not plan[1] then return { '0', '0', '0', '', '', '0', '' } end
+  if not plan[1] then return { '0', plan[2] or '0', '0', '', '', '0', '' } end
   return plan
 end
 

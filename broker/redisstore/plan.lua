@@ -48,7 +48,7 @@ if #refusals > 1 then return refusals end
 -- As broker.Plan.NextGuards: the number before a rise becomes a guard, unless one that holds
 -- undercuts and outlasts it; one that it undercuts and outlasts goes.
 local guard_for, guards = tonumber(ARGV[8]), {}
-local risen = was[1] and desired > tonumber(was[2]) and guard_for > 0 and { below = tonumber(was[2]), till = meta.now + guard_for }
+local risen = was[2] and desired > tonumber(was[2]) and guard_for > 0 and { below = tonumber(was[2]), till = meta.now + guard_for }
 for _, g in ipairs(guards_of(was[3] or '')) do
   if risen and g.below <= risen.below and g.till >= risen.till then risen = nil end
   if meta.now < g.till and not (risen and g.below >= risen.below and g.till <= risen.till) then table.insert(guards, g) end

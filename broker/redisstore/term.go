@@ -38,7 +38,7 @@ func stateOf(doing string) func(reply, error) (broker.StoreState, error) {
 
 // Assert implements broker.Store.
 func (s *Store) Assert(ctx context.Context, term broker.Term, a broker.Assertion) error {
-	args := []any{strconv.Itoa(a.Floor), strconv.Itoa(len(a.Instances))}
+	args := []any{strconv.Itoa(a.Floor), strconv.Itoa(a.Limit), strconv.Itoa(len(a.Instances))}
 	for _, in := range a.Instances {
 		args = append(args, quote(in.Name), strconv.Itoa(in.Ordinal), quote(in.Address), quote(in.Incarnation),
 			flag(in.Released), flag(in.Lost), strconv.Itoa(len(in.Marks)))

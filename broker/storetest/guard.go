@@ -129,7 +129,22 @@ func guardClauses() []clause {
 			}
 			k.takes(0)
 		}},
-		{"the first plan of a term has no number before it to guard", nothing, func(t *testing.T, k *kit) {
+		{"the lowest number that was asserted is the one before a term's first plan", aClock, func(t *testing.T, k *kit) {
+			k.begin()
+			for _, limit := range []int{3, 0, 1, 2} {
+				k.noError("Assert", k.Store.Assert(k.ctx, k.term, broker.Assertion{Limit: limit}))
+			}
+			k.ready(4)
+			k.takes(0)
+			p := k.raise(4, 20*time.Second)
+			if diff := cmp.Diff([]broker.Guard{{Below: 1, Until: p.StoredAt + 20_000}}, p.Guards); diff != "" {
+				t.Errorf("guards (-want +got):\n%s", diff)
+			}
+			k.takes(0)
+			k.pass(20 * time.Second)
+			k.takes(0, 1, 2, 3)
+		}},
+		{"the first plan of a term has no number before it to guard if none was asserted", nothing, func(t *testing.T, k *kit) {
 			k.ready(2)
 			k.raise(2, time.Hour)
 			k.takes(0, 1)

@@ -145,7 +145,7 @@ func assertion(m move) broker.Assertion {
 	if m.N > 1 {
 		r.Marks = []broker.AssertedMark{{Owner: m.Owner, Grace: time.Duration(m.Mask) * time.Minute, Elapsed: time.Duration(m.N) * 20 * time.Second}}
 	}
-	return broker.Assertion{Floor: m.Mask / 2, Instances: []broker.AssertedInstance{r}}
+	return broker.Assertion{Floor: m.Mask / 2, Limit: m.Mask % 4, Instances: []broker.AssertedInstance{r}}
 }
 
 func (s *side) update(m move) broker.PlanUpdate {
