@@ -8,13 +8,44 @@ import (
 	"strings"
 )
 
-// ourKeys are the keys of trigger metadata that ParseTarget reads.
-func ourKeys() []string {
-	return []string{
-		"pool", "targetSessionsPerInstance", "sessionMetric", "emptyWhen", "cooldownWindow", "drainGracePeriod",
-		"onGraceExpired", "spareSessions", "spareInstances", "emptyDwell", "releaseGuard", "staleAfter", "startTimeout",
-		"maxReplacements", "minInstances", "maxInstances",
+// Key describes a key of trigger metadata.
+type Key struct {
+	Name, Meaning string
+	Default       string // "" : none
+	Low, High     string // the least and the greatest value; for a choice the choices, in Low
+	Example       string // of a value
+}
+
+// Keys returns every key of trigger metadata that ParseTarget reads. Each may also be given as <key>FromEnv.
+func Keys() []Key {
+	return []Key{
+		{"pool", "the broker's name of the pool; required", "", "a name of a-z and 0-9 with -", "", "janus"},
+		{"targetSessionsPerInstance", "T: load that one instance is meant to carry; required", "", "1", "1000000", "50"},
+		{"sessionMetric", "what of an instance is held against T", "sessions", "sessions, participants, rooms", "", "rooms"},
+		{"emptyWhen", "when an instance without rooms is empty: no session left, or nobody in a room", "sessions", "sessions, rooms", "", "rooms"},
+		{"cooldownWindow", "W: how long the load must stay low before the number falls", "5m", "0s", "168h", "10m"},
+		{"drainGracePeriod", "X: how long the scaler waits for a marked instance to empty", "1h", "1ms", "168h", "2h"},
+		{"onGraceExpired", "what then: let it go with its rooms, or wait for ever", "release", "release, hold", "", "hold"},
+		{"spareSessions", "H: load kept free, as a number or a share of the demand; not beside spareInstances", "0", "0", "100000000", "10%"},
+		{"spareInstances", "H in instances, as a number or a share of those that the demand fills", "0", "0", "99999", "1"},
+		{"emptyDwell", "E: how long an instance must have been empty before it may go", "30s", "0s", "168h", "1m"},
+		{"releaseGuard", "G: how long an answer may take to have its effect", "90s", "0s", "30m", "2m"},
+		{"staleAfter", "how old data may be and still count", "30s", "1ms", "168h", "1m"},
+		{"startTimeout", "how long an instance or pod may take to answer for the first time", "180s", "1ms", "168h", "5m"},
+		{"maxReplacements", "how many instances that do not work are made up for at a time", "2", "0", "99999", "4"},
+		{"minInstances", "least number; only where Kubernetes is not read (else minReplicaCount)", "1", "0", "99999", "2"},
+		{"maxInstances", "greatest number; only where Kubernetes is not read (else maxReplicaCount)", "100", "1", "99999", "60"},
 	}
+}
+
+// ourKeys are the names of the keys.
+func ourKeys() []string {
+	keys := Keys()
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].Name
+	}
+	return names
 }
 
 // kedaKeys are KEDA's own keys of an external trigger: it passes them on with ours.

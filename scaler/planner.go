@@ -234,10 +234,7 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 	v.idle = v.desired == 0 && in.Facts.Queue.Rooms == 0 && in.Facts.Queue.Participants == 0
 	v.asleep = !v.idle && in.Cluster != nil && in.Cluster.Replicas == 0
 	p.publish(pool, v)
-	p.tell(d)
-	if d.Desired != d.Why.Previous {
-		log.Info("number of instances decided", "pool", pool, "desired", d.Desired, "previous", d.Why.Previous, "why", d.Why.String())
-	}
+	p.tell(log, pool, d)
 	return lookStored, false, nil
 }
 

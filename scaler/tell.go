@@ -3,6 +3,7 @@ package scaler
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 )
 
@@ -15,16 +16,20 @@ func codesOf(risks []Risk) map[string]bool {
 	return set
 }
 
-// tell writes Events for what is new in a decision. Only the replica that has stored it does, so each is told once.
-func (p *planner) tell(d Decision) {
-	if p.cluster == nil {
-		return
+// tell logs what is new in a decision, and writes Events for it. Only the replica that has stored it does, so each is
+// told once.
+func (p *planner) tell(log *slog.Logger, pool string, d Decision) {
+	event := func(Event) {}
+	if p.cluster != nil {
+		event = func(e Event) { p.cluster.Event(p.ref, e) }
 	}
 	if d.Desired != d.Why.Previous {
-		p.cluster.Event(p.ref, Event{Reason: "InstancesDecided", Note: d.Why.String()})
+		log.Info("number of instances decided", "pool", pool, "desired", d.Desired, "previous", d.Why.Previous, "why", d.Why.String())
+		event(Event{Reason: "InstancesDecided", Note: d.Why.String()})
 	}
 	for _, r := range d.News {
-		p.cluster.Event(p.ref, Event{Warning: true, Reason: reasonOf(r.Code), Note: r.Detail})
+		log.Warn("risk", "pool", pool, "code", r.Code, "detail", r.Detail)
+		event(Event{Warning: true, Reason: reasonOf(r.Code), Note: r.Detail})
 	}
 }
 

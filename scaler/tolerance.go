@@ -39,6 +39,14 @@ func scaleOf(w *Workload) *scale {
 	return s
 }
 
+// scale is that of the record.
+func (s *Scaling) scale(maximum int) *scale {
+	if s == nil {
+		return nil
+	}
+	return scaleOf(&Workload{Replicas: s.Replicas, Status: s.Status, Maximum: maximum, HPA: s.HPA})
+}
+
 func (s *scale) mode() ToleranceMode {
 	switch {
 	case s == nil:

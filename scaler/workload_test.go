@@ -82,6 +82,14 @@ func TestDecide_ExamplesOnKubernetes(t *testing.T) {
 func (e example) onKubernetes(t testing.TB) (brokerapi.PoolFacts, scaler.Target, *scaler.Workload) {
 	t.Helper()
 	tg := target(t, e.pair...)
+	maximum := tg.MaxInstances
+	m := tg.Metadata() // the bounds are the ScaledObject's
+	delete(m, "minInstances")
+	delete(m, "maxInstances")
+	tg, err := scaler.ParseTarget(m)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rec := record(t, tg, e.r)
 	edit := e.edit
 	if edit == nil {
@@ -95,8 +103,8 @@ func (e example) onKubernetes(t testing.TB) (brokerapi.PoolFacts, scaler.Target,
 		r = f.Floor
 	}
 	w := workload(r, func(w *scaler.Workload) {
-		w.Maximum = tg.MaxInstances
-		w.HPA.Maximum = tg.MaxInstances
+		w.Maximum, w.HPA.Maximum = maximum, maximum
+		w.HPA.Current, w.HPA.Desired = r, r
 		for i := range f.Instances {
 			in := &f.Instances[i]
 			p := &scaler.Pod{}

@@ -66,7 +66,7 @@ configuration file.`,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return setFromEnv(c.Flags(), env) },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c.CommandPath(), err) })
-	for _, c := range []*cobra.Command{brokerCommand(), scalerCommand(), serveCommand(), drainhookCommand(), versionCommand()} {
+	for _, c := range []*cobra.Command{brokerCommand(), scalerCommand(), serveCommand(), drainhookCommand(), explainCommand(), versionCommand()} {
 		c.Args = noArgs
 		root.AddCommand(c)
 	}

@@ -44,7 +44,7 @@ about a pool is said in the trigger's metadata.`,
 	o.logOptions.flags(f)
 	o.broker.flags(f, "scaler")
 	o.tls.flags(f, "", "the gRPC service")
-	f.StringVar(&o.listen, "listen", ":6000", "address of the gRPC service")
+	f.StringVar(&o.listen, "listen", ":6000", "address of the gRPC service; whoever reaches it can scale pools: give --tls-client-ca, or let only KEDA through")
 	f.StringVar(&o.metricsListen, "metrics-listen", ":9090", "address of metrics and health; off = none")
 	kubernetesFlag(f, &o.kubernetes)
 	connectionAgeFlag(f, "", &o.connectionAge)
@@ -80,6 +80,7 @@ func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	warnOpen(log, o.listen, &o.tls)
 	l := newLifecycle(log)
 	stopMetrics, err := serveMetrics(ctx, l, log, o.metricsListen, s.metricsPort(registry))
 	if err != nil {
@@ -88,6 +89,14 @@ func runScaler(ctx context.Context, o *scalerOptions, stderr io.Writer) error {
 	s.start(l, listener)
 	l.then("stopping the metrics", stopMetrics)
 	return failure(l.run(ctx, o.delay, s.unready))
+}
+
+// warnOpen tells of a gRPC service that anybody may call: KEDA shows no token, so a certificate or the network must keep
+// others away. A caller names the ScaledObject and its metadata itself, and so could scale a pool.
+func warnOpen(log *slog.Logger, address string, files *tlsFiles) {
+	if files.clientCA == "" && !onLoopback(address) {
+		log.Warn("anybody who reaches the scaler can scale pools; give --"+files.prefix+"tls-client-ca, or let only KEDA through (NetworkPolicy)", "address", address)
+	}
 }
 
 // scalerProcess is the scaler's side of a process.
@@ -142,6 +151,7 @@ func (p *scalerProcess) unready() {
 func (p *scalerProcess) metricsPort(r *prometheus.Registry) http.Handler {
 	m := http.NewServeMux()
 	m.Handle("GET /metrics", metricsHandler(r))
+	m.Handle("GET /explain", explainHandler(p.scaler))
 	m.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive\n") })
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if p.stopping.Load() {

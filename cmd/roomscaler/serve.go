@@ -41,7 +41,7 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	o.scalerTLS.flags(f, "scaler-", "the scaler's gRPC service")
 	kubernetesFlag(f, &o.kubernetes)
 	connectionAgeFlag(f, "scaler-", &o.connectionAge)
-	f.StringVar(&o.scalerListen, "scaler-listen", ":6000", "address of the scaler's gRPC service")
+	f.StringVar(&o.scalerListen, "scaler-listen", ":6000", "address of the scaler's gRPC service; whoever reaches it can scale pools: give --scaler-tls-client-ca, or let only KEDA through")
 }
 
 func runServe(ctx context.Context, o *serveOptions, flags *pflag.FlagSet, stderr io.Writer) error {
@@ -68,6 +68,7 @@ func runServe(ctx context.Context, o *serveOptions, flags *pflag.FlagSet, stderr
 	err = b.start(ctx, l, &o.brokerOptions, func() error {
 		listener, err := listen(ctx, "scaler-listen", o.scalerListen)
 		if err == nil {
+			warnOpen(b.log, o.scalerListen, &o.scalerTLS)
 			s.start(l, listener)
 		}
 		return err
