@@ -30,25 +30,29 @@ var ours = map[string][]string{
 	"scaler": {"broker/brokerapi"},
 	// The only one below scaler that knows Kubernetes: it fulfils the scaler's contract.
 	"scaler/kube": {"scaler"},
-	"drainhook":   {"broker/brokerapi"},
+	// The Kubernetes API in front of the scaler, as gRPC is for KEDA.
+	"scaler/adapter": {"broker/brokerapi", "scaler"},
+	"drainhook":      {"broker/brokerapi"},
 	// Wiring: may import all of the above, and nobody imports it.
 	"cmd/roomscaler": {"broker", "broker/brokerapi", "broker/httpapi", "broker/memstore", "broker/redisstore", "broker/janus",
 		"broker/discovery", "broker/discovery/kubernetes", "broker/brokermetrics", "scaler", "scaler/kube", "drainhook"},
+	"cmd/roomscaler-adapter": {"broker/brokerapi", "scaler", "scaler/adapter"},
 }
 
 // outside says which packages may import a module of others. A module in no row
 // fails the test.
 var outside = map[string][]string{
 	"github.com/redis/go-redis/":          {"broker/redisstore", "cmd/roomscaler"},
-	"google.golang.org/grpc":              {"scaler", "cmd/roomscaler"},
+	"google.golang.org/grpc":              {"scaler", "scaler/adapter", "cmd/roomscaler"},
 	"google.golang.org/protobuf/":         {"scaler"},
-	"github.com/kedacore/keda/":           {"scaler"},
+	"github.com/kedacore/keda/":           {"scaler", "scaler/adapter"},
 	"github.com/prometheus/client_golang": {"broker/brokermetrics", "scaler", "cmd/roomscaler"},
-	"github.com/spf13/cobra":              {"cmd/roomscaler"},
-	"github.com/spf13/pflag":              {"cmd/roomscaler"},
-	"go.yaml.in/yaml/":                    {"broker/httpapi", "cmd/roomscaler"},
+	"github.com/spf13/cobra":              {"cmd/roomscaler", "cmd/roomscaler-adapter"},
+	"github.com/spf13/pflag":              {"cmd/roomscaler", "cmd/roomscaler-adapter"},
+	"go.yaml.in/yaml/":                    {"broker/httpapi", "scaler/adapter", "cmd/roomscaler"},
 	"golang.org/x/net/":                   {"broker/discovery"},
-	"k8s.io/":                             {"broker/discovery/kubernetes", "scaler/kube"},
+	"k8s.io/":                             {"broker/discovery/kubernetes", "scaler/kube", "scaler/adapter", "cmd/roomscaler-adapter"},
+	"sigs.k8s.io/":                        {"scaler/adapter", "cmd/roomscaler-adapter"},
 	"github.com/go-logr/logr":             {"broker/discovery/kubernetes", "scaler/kube"},
 	// What proves the code is no part of it.
 	"github.com/anishathalye/porcupine": {"broker/storetest"},
