@@ -58,6 +58,21 @@ func (e *FaultError) Error() string {
 
 func (e *FaultError) Unwrap() error { return e.Err }
 
+// RebuildingError is ErrRebuilding with what the rebuild waits for.
+type RebuildingError struct {
+	Waiting string // instances that have not answered, each with its fault; "" when that is not known
+	Err     error
+}
+
+func (e *RebuildingError) Error() string {
+	if e.Waiting == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v: waiting for %s", e.Err, e.Waiting)
+}
+
+func (e *RebuildingError) Unwrap() error { return e.Err }
+
 // SealRefusal is why one instance may not be removed.
 type SealRefusal struct {
 	Instance string

@@ -10,6 +10,8 @@ const (
 	RoomConflict      EventKind = "room_conflict"      // a room with people contradicts the directory; nothing was done
 	RoomDestroyed     EventKind = "room_destroyed"     // a room without a pin and without people was destroyed
 	TeardownOwed      EventKind = "teardown_owed"      // a torn-down room could not be destroyed yet; the sweep will
+	InstanceFault     EventKind = "instance_fault"     // a look failed, otherwise than the one before; Detail: fault and advice
+	InstanceAnswers   EventKind = "instance_answers"   // a look is good after one that failed
 	InstanceSuspect   EventKind = "instance_suspect"   // it stopped answering; Detail: fault and advice
 	InstanceRecovered EventKind = "instance_recovered" // it answers again
 	InstanceReborn    EventKind = "instance_reborn"    // a new life was found; Detail: rooms that ended with the old one

@@ -9,8 +9,9 @@ type remembered struct {
 	at          PoolTime // when that was
 	incarnation string   // of the last good look, "" if there was none
 	rooms       []Adoption
-	goodRow     int // good looks in a row
-	needRow     int // good looks in a row that end a suspicion; grows with each relapse
+	fault       Fault // of the last look
+	goodRow     int   // good looks in a row
+	needRow     int   // good looks in a row that end a suspicion; grows with each relapse
 	quiet       map[string]quietRoom
 	viewersDue  bool     // the next look shall count viewers
 	viewersSeen PoolTime // when a look last found viewers in such a room; 0 = never
@@ -114,6 +115,19 @@ func (s *Service) observe(f Facts) {
 			delete(s.memory, name)
 		}
 	}
+}
+
+// publishIdentified tells creates which incarnation this broker has itself found on each instance.
+func (s *Service) publishIdentified() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]string, len(s.memory))
+	for name, m := range s.memory {
+		if m.incarnation != "" && m.fault != FaultStranger && m.fault != FaultOther {
+			all[name] = m.incarnation
+		}
+	}
+	s.identified.Store(&all)
 }
 
 // rememberMarks keeps an answer about marks that was given to a caller: the store may lose it before

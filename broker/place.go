@@ -27,6 +27,9 @@ type PlaceRequest struct {
 	Max       int             // sessions per instance never to be exceeded; 0 = no limit
 	Turn      uint64          // counts up with each room, for RoundRobin
 	Skip      map[string]bool // instances that refused this room
+	// Identified holds the incarnation that this broker has itself found on each instance. One that it has not, because it
+	// cannot reach it or has another room key, takes no room through it. nil: no such limit.
+	Identified map[string]string
 }
 
 // Place orders the instances that may take a room by preference, the best first, and says how
@@ -36,7 +39,7 @@ func Place(f Facts, r PlaceRequest) (candidates []Candidate, pick Pick, soft int
 	fit := make([]Instance, 0, len(f.Instances))
 	limit := f.Plan.Limit(f.Now)
 	for _, in := range f.Instances {
-		if in.State() == StateReady && !r.Skip[in.Name] && in.Ordinal < limit && (r.Max == 0 || in.Load()+r.Expected <= r.Max) {
+		if in.State() == StateReady && !r.Skip[in.Name] && (r.Identified == nil || r.Identified[in.Name] == in.Incarnation) && in.Ordinal < limit && (r.Max == 0 || in.Load()+r.Expected <= r.Max) {
 			fit = append(fit, in)
 		}
 	}

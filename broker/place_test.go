@@ -32,6 +32,10 @@ func TestPlace(t *testing.T) {
 		{"round-robin begins at its turn", pool, broker.PlaceRequest{Placement: broker.RoundRobin, Turn: 6}, []string{"j-2", "j-3", "j-0", "j-1"}},
 		{"no instance beyond its limit", pool, broker.PlaceRequest{Placement: broker.LeastLoaded, Expected: 2, Max: 31}, []string{"j-1", "j-2"}},
 		{"a refusing instance is skipped", pool, broker.PlaceRequest{Skip: map[string]bool{"j-1": true}}, []string{"j-2", "j-0", "j-3"}},
+		{
+			"one that this broker has not itself identified takes nothing", pool,
+			broker.PlaceRequest{Identified: map[string]string{"j-0": "n-j-0", "j-1": "of a life before"}}, []string{"j-0"},
+		},
 		{"a marked instance takes nothing", broker.Facts{Instances: []broker.Instance{marked}}, broker.PlaceRequest{}, nil},
 		{"one that failed its last look comes last", broker.Facts{Instances: []broker.Instance{failing, ready("j-9", 99)}}, broker.PlaceRequest{}, []string{"j-9", "j-5"}},
 		{

@@ -122,7 +122,7 @@ func (s *Service) claim(ctx context.Context, r CreateRequest, hash string, skip 
 			target = f.Plan.Target
 		}
 		c, pick, soft := Place(f, PlaceRequest{
-			Placement: s.cfg.Placement, Expected: r.Expected, Target: target, Max: s.cfg.MaxSessions, Turn: s.turn.Add(1), Skip: skip,
+			Placement: s.cfg.Placement, Expected: r.Expected, Target: target, Max: s.cfg.MaxSessions, Turn: s.turn.Add(1), Skip: skip, Identified: s.foundLives(),
 		})
 		pin, fresh, err := s.store.Claim(ctx, term, ClaimRequest{
 			Room: r.Room, Expected: r.Expected, Settings: hash, Labels: r.Labels,
@@ -219,7 +219,7 @@ func (s *Service) Lookup(ctx context.Context, room string, touch bool) (Placed, 
 	pin, st, err := s.store.Lookup(ctx, room, touch)
 	if err != nil {
 		if errors.Is(err, ErrRoomNotFound) && st.Phase == Rebuilding {
-			return Placed{}, ErrRebuilding // it may be there and not yet found again
+			return Placed{}, s.notice(ErrRebuilding) // it may be there and not yet found again
 		}
 		return Placed{}, s.notice(err)
 	}
@@ -241,7 +241,7 @@ func (s *Service) DeleteRoom(ctx context.Context, room string, epoch Epoch) erro
 	if errors.Is(err, ErrRoomNotFound) {
 		st, err := s.store.State(ctx)
 		if err == nil && st.Phase == Rebuilding {
-			return ErrRebuilding
+			return s.notice(ErrRebuilding)
 		}
 		return s.notice(err)
 	}

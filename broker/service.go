@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,11 +107,12 @@ type Service struct {
 	finder  Finder
 	on      func(Event)
 
-	term     atomic.Pointer[Term] // nil: none seen yet
-	snapshot atomic.Pointer[timedFacts]
-	swept    atomic.Bool
-	turn     atomic.Uint64
-	kick     chan struct{} // asks Run for a sweep before its time
+	term       atomic.Pointer[Term] // nil: none seen yet
+	snapshot   atomic.Pointer[timedFacts]
+	swept      atomic.Bool
+	identified atomic.Pointer[map[string]string] // see PlaceRequest.Identified
+	turn       atomic.Uint64
+	kick       chan struct{} // asks Run for a sweep before its time
 
 	facts   flight[Facts]
 	creates flight[Pin]
@@ -215,12 +218,40 @@ func (s *Service) PutPlan(ctx context.Context, term Term, u PlanUpdate) (Plan, e
 	return p, s.notice(err)
 }
 
+// waitingFor names, by the last facts, up to three instances that a rebuild waits for.
+func (s *Service) waitingFor() string {
+	f := s.snapshot.Load()
+	if f == nil || f.Phase != Rebuilding {
+		return ""
+	}
+	var names []string
+	more := 0
+	for _, in := range f.Instances {
+		switch {
+		case in.Answered || in.Lost:
+		case len(names) == 3:
+			more++
+		case in.Fault != "":
+			names = append(names, fmt.Sprintf("%s (%s)", in.Name, in.Fault))
+		default:
+			names = append(names, in.Name)
+		}
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
 // notice turns a store's word that its content is gone into ErrRebuilding, and has the sweep see
 // to it at once.
 func (s *Service) notice(err error) error {
 	if isTermError(err) {
 		s.hurry()
-		return fmt.Errorf("%w: %w", ErrRebuilding, err)
+		err = fmt.Errorf("%w: %w", ErrRebuilding, err)
+	}
+	if errors.Is(err, ErrRebuilding) {
+		return &RebuildingError{Waiting: s.waitingFor(), Err: err}
 	}
 	return err
 }
@@ -232,13 +263,21 @@ func (s *Service) hurry() {
 	}
 }
 
+// foundLives returns which incarnation this broker has itself found on each instance, as of the last sweep.
+func (s *Service) foundLives() map[string]string {
+	if m := s.identified.Load(); m != nil {
+		return *m
+	}
+	return map[string]string{}
+}
+
 // knownTerm returns the term this broker works in.
 func (s *Service) knownTerm() (Term, error) {
 	if t := s.term.Load(); t != nil {
 		return *t, nil
 	}
 	s.hurry()
-	return "", ErrRebuilding
+	return "", s.notice(ErrRebuilding)
 }
 
 func (s *Service) emit(kind EventKind, instance, room string, epoch Epoch, detail string) {

@@ -159,6 +159,27 @@ func TestG4_UnknownIsNotZero(t *testing.T) {
 	})
 }
 
+func TestEvents(t *testing.T) {
+	bubble(t, "a fault is told when it comes, when it changes, and when it has gone, and not at each look", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		pool.at("j-0", func(s *fakeServer) { s.fault = broker.FaultUnauthorized })
+		r := join(t, pool, &flaky{Store: newStore()})
+		r.sweep(3)
+		_, _, err := r.CreateRoom(t.Context(), broker.CreateRequest{Room: "r"})
+		var waits *broker.RebuildingError
+		if !errors.As(err, &waits) || waits.Waiting != "j-0 (unauthorized)" {
+			t.Errorf("a create meanwhile: %v", err)
+		}
+		pool.at("j-0", func(s *fakeServer) { s.fault = broker.FaultTimeout })
+		r.sweep(2)
+		pool.at("j-0", func(s *fakeServer) { s.fault = "" })
+		r.sweep(2)
+		if f, a := r.ev.count(broker.InstanceFault), r.ev.count(broker.InstanceAnswers); f != 2 || a != 1 {
+			t.Errorf("%d faults and %d recoveries were told, want 2 and 1: %+v", f, a, r.ev.list)
+		}
+	})
+}
+
 func TestIncarnation(t *testing.T) {
 	bubble(t, "a restarted server is a new life: its pins end, its marks go", func(t *testing.T) {
 		pool := newFakePool("j-0")

@@ -104,6 +104,7 @@ func (s *Service) Sweep(ctx context.Context) (r SweepReport) {
 	}
 	wg.Wait()
 	r.Instances = len(all)
+	s.publishIdentified()
 	aerr := s.afterLooks(ctx, st)
 	if aerr == nil {
 		s.swept.Store(true)

@@ -93,9 +93,13 @@ func (s *Service) failed(ctx context.Context, term Term, t looked, begin PoolTim
 	}
 	s.mu.Lock()
 	m := s.memory[t.Name]
-	m.goodRow = 0
+	changed := m.fault != r.Fault
+	m.goodRow, m.fault = 0, r.Fault
 	s.memory[t.Name] = m
 	s.mu.Unlock()
+	if changed {
+		s.emit(InstanceFault, t.Name, "", 0, fmt.Sprintf("%s: %s", r.Fault, r.Advice))
+	}
 	s.record(ctx, term, r)
 	return r.Fault
 }
@@ -313,7 +317,10 @@ func (s *Service) rememberLook(t looked, look Look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.memory[t.Name]
-	m.incarnation, m.rooms = t.Incarnation, rooms
+	if m.fault != "" {
+		s.emit(InstanceAnswers, t.Name, "", 0, "")
+	}
+	m.incarnation, m.rooms, m.fault = t.Incarnation, rooms, ""
 	m.goodRow++
 	s.memory[t.Name] = m
 }

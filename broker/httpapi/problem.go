@@ -105,6 +105,8 @@ func problemOf(err error) *brokerapi.Problem {
 		p.RetryAfter = row.retry
 		if d, ok := errors.AsType[*detailError](err); ok {
 			p.Detail = d.detail
+		} else if e, ok := errors.AsType[*broker.RebuildingError](err); ok && e.Waiting != "" {
+			p.Detail = "waiting for " + e.Waiting + " to answer; ask again, running calls are not affected"
 		} else if f, ok := errors.AsType[*broker.FaultError](err); ok && f.Advice != "" {
 			p.Detail = f.Advice
 		}

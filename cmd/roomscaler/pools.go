@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -218,8 +219,8 @@ type countedPool struct {
 	metrics *brokermetrics.Metrics
 }
 
-func (p countedPool) CreateRoom(ctx context.Context, r broker.CreateRequest) (broker.Placed, bool, error) {
-	placed, fresh, err := p.Service.CreateRoom(ctx, r)
+func (p countedPool) CreateRoomWithin(ctx context.Context, r broker.CreateRequest, wait time.Duration) (broker.Placed, bool, error) {
+	placed, fresh, err := p.Service.CreateRoomWithin(ctx, r, wait)
 	p.metrics.Created(p.Config().Pool, fresh, err)
 	return placed, fresh, err
 }
@@ -227,7 +228,7 @@ func (p countedPool) CreateRoom(ctx context.Context, r broker.CreateRequest) (br
 func logEvent(log *slog.Logger, e broker.Event) {
 	level := slog.LevelInfo
 	switch e.Kind {
-	case broker.RoomConflict, broker.InstanceSuspect, broker.InstanceLost, broker.InstanceReborn, broker.RebuildBegun:
+	case broker.RoomConflict, broker.InstanceFault, broker.InstanceSuspect, broker.InstanceLost, broker.InstanceReborn, broker.RebuildBegun:
 		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{slog.String("kind", string(e.Kind))}
