@@ -29,7 +29,8 @@ lab: ## the demo and load programs, in bin/
 	cd test/lab && CGO_ENABLED=0 go build $(VCS) -trimpath -o ../../bin/ ./cmd/...
 
 test: deps ## all tests, with the race detector, in random order
-	for m in $(MODULES); do (cd $$m && go test $(RACE) -shuffle=on ./...); done
+	@bad=; for m in $(MODULES); do echo "== tests of module $$m"; (cd $$m && go test $(RACE) -shuffle=on ./...) || bad="$$bad $$m"; done; \
+	if [ -n "$$bad" ]; then echo "tests failed in:$$bad" >&2; exit 1; fi
 
 lint: ## gofmt, go vet and staticcheck
 	@.ci/lint $(MODULES)

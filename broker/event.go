@@ -17,6 +17,7 @@ const (
 	InstanceReborn    EventKind = "instance_reborn"    // a new life was found; Detail: rooms that ended with the old one
 	InstanceLost      EventKind = "instance_lost"      // fenced; Detail: rooms that ended
 	InstanceForgotten EventKind = "instance_forgotten" // gone for good, and nothing was on it
+	FinderEmpty       EventKind = "finder_empty"       // the finder lists no instance at all
 	RebuildBegun      EventKind = "rebuild_begun"      // the store has lost its content
 	RebuildDone       EventKind = "rebuild_done"
 )

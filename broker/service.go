@@ -123,6 +123,7 @@ type Service struct {
 	mu          sync.Mutex
 	memory      map[string]remembered // what this broker has seen of each instance
 	found       map[string]Found      // the finder's last good answer
+	noneFound   bool                  // that answer was an empty list
 	lastDesired int                   // of the last plan seen in any term
 	lastLimit   int                   // of the same plan, when it was seen
 }

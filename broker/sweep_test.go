@@ -180,6 +180,26 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+func TestEvents_finder(t *testing.T) {
+	bubble(t, "a list that has become empty is told once", func(t *testing.T) {
+		pool := newFakePool("j-0")
+		r := newRig(t, pool)
+		for range 2 {
+			pool.mu.Lock()
+			pool.hidden["j-0"] = true
+			pool.mu.Unlock()
+			r.sweep(2)
+			pool.mu.Lock()
+			pool.hidden["j-0"] = false
+			pool.mu.Unlock()
+			r.sweep(1)
+		}
+		if n := r.ev.count(broker.FinderEmpty); n != 2 {
+			t.Errorf("told %d times, want 2", n)
+		}
+	})
+}
+
 func TestIncarnation(t *testing.T) {
 	bubble(t, "a restarted server is a new life: its pins end, its marks go", func(t *testing.T) {
 		pool := newFakePool("j-0")

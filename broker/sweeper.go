@@ -124,6 +124,11 @@ func (s *Service) find(ctx context.Context) (map[string]Found, error) {
 	defer s.mu.Unlock()
 	if err != nil {
 		list = slices.Collect(maps.Values(s.found))
+	} else {
+		if len(list) == 0 && !s.noneFound {
+			s.emit(FinderEmpty, "", "", 0, "no instance is listed; if there should be some, check --discover")
+		}
+		s.noneFound = len(list) == 0
 	}
 	s.found = make(map[string]Found, len(list))
 	for _, f := range list {

@@ -70,7 +70,7 @@ func strangerAdvice(t looked, l Look) string {
 	if l.Marker == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s shows the marker of %s in pool %s; check what the finder's address leads to", t.Address, l.Marker.Instance, l.Marker.Pool)
+	return fmt.Sprintf("%s shows the marker of %s in pool %s; check what the finder's address leads to, or restart that server if it has been renamed", t.Address, l.Marker.Instance, l.Marker.Pool)
 }
 
 // failed records a failed look. In a rebuild it also tells what this broker remembers of the instance.

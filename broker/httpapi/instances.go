@@ -95,7 +95,7 @@ func untilStop(ctx context.Context, c *call, fn func(context.Context) error) (cu
 }
 
 func uncordon(ctx context.Context, h *Handler, c *call) (answer, error) {
-	owner, err := c.who.owner(c.query.owner)
+	owner, err := c.who.ownerToRemove(c.query.owner)
 	if err != nil {
 		return answer{}, err
 	}

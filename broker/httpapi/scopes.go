@@ -74,6 +74,15 @@ func (p principal) ownerToRead(named string) (broker.Owner, error) {
 	return p.owner(named)
 }
 
+// ownerToRemove is owner, except that an operator may remove every mark but the broker's: the hook of a pod
+// that is gone cannot take its own away.
+func (p principal) ownerToRemove(named string) (broker.Owner, error) {
+	if broker.Owner(named) == broker.OwnerBroker {
+		return p.owner(named)
+	}
+	return p.ownerToRead(named)
+}
+
 func (p principal) owners() []broker.Owner {
 	switch {
 	case p.open:

@@ -89,7 +89,7 @@ func TestTokens_TheScopeFixesTheOwnerOfAMark(t *testing.T) {
 	}{
 		{"inst", "", 200, "hook"}, {"inst", "hook", 200, "hook"}, {"inst", "operator", 403, ""}, {"inst", "scaler", 403, ""}, {"inst", "broker", 400, ""},
 		{"scal", "", 200, "scaler"}, {"scal", "scaler", 200, "scaler"}, {"scal", "hook", 403, ""},
-		{"oper", "", 200, "operator"}, {"oper", "rollout", 200, "rollout"}, {"oper", "hook", 403, ""}, {"oper", "scaler", 403, ""}, {"oper", "broker", 400, ""},
+		{"oper", "", 200, "operator"}, {"oper", "rollout", 200, "rollout"}, {"oper", "broker", 400, ""},
 	}
 	for _, tc := range cases {
 		t.Run(fmt.Sprintf("%s names %q", tc.who, tc.owner), func(t *testing.T) {
@@ -111,6 +111,18 @@ func TestTokens_TheScopeFixesTheOwnerOfAMark(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an operator may not set another owner's mark, but take it away", func(t *testing.T) {
+		for _, owner := range []string{"hook", "scaler"} {
+			f, _ := example()
+			h, auth := withTokens(t, f), "Authorization: Bearer oper-0123456789abcdef"
+			if w := do(h, "POST /v1/pools/video/instances/janus-0/drain", `{"owner":"`+owner+`"}`, auth); w.Code != 403 {
+				t.Errorf("%s: drain: got %d: %s", owner, w.Code, w.Body)
+			}
+			if w := do(h, "DELETE /v1/pools/video/instances/janus-0/drain?owner="+owner, "", auth); w.Code != 200 || f.asked[0] != `uncordon "janus-0" `+owner {
+				t.Errorf("%s: uncordon: got %d, asked %v: %s", owner, w.Code, f.asked, w.Body)
+			}
+		}
+	})
 	t.Run("an operator may read of any owner's drain", func(t *testing.T) {
 		f, _ := example()
 		for _, owner := range []string{"hook", "scaler", "broker", "operator"} {

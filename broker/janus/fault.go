@@ -16,7 +16,7 @@ import (
 // The remedies. None holds anything that a server said.
 const (
 	adviceTimeout  = "Janus did not answer in time: it hangs, is overloaded or is cut off; look at its process and raise --instance-timeout if it is only slow"
-	adviceStuck    = "the videoroom did not answer in time: look whether the plugin hangs while Janus itself still answers"
+	adviceStuck    = "the videoroom did not answer in time: look whether the plugin hangs while Janus itself still answers, or whether its host is overloaded"
 	adviceRefused  = "nothing listens at the admin address: start Janus; if it runs, set admin_http = true in janus.transport.http.jcfg, check admin_port and admin_ip there, and look in its log for \"Couldn't start admin/monitor webserver\" (the port is taken)"
 	adviceAdminOff = "Janus runs there without its admin API: set admin_http = true in the admin section of janus.transport.http.jcfg (the default is false) and restart it; if it is set, look in its log for \"Couldn't start admin/monitor webserver\" (the port is taken)"
 	adviceNotAdmin = "a web server answers there, but not the admin API: the address must be that of the admin API (port 7088 and path /admin by default, not 8088 and /janus); set admin_http = true in janus.transport.http.jcfg and check admin_port and admin_base_path there"

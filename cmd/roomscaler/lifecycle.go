@@ -105,7 +105,7 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, &exitError{code: exitFailure, err: fmt.Errorf("--%s: %w", flag, err)}
+		return nil, &exitError{code: exitFailure, err: fmt.Errorf("--%s: %w; give another address or port", flag, err)}
 	}
 	return l, nil
 }

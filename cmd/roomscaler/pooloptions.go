@@ -45,7 +45,7 @@ func (o *poolOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.janusAdminKeyFile, "janus-admin-key-file", "", "file with the admin_key of their videoroom plugin; with one, rooms are private")
 	f.StringVar(&o.roomKeyFile, "room-key-file", "", "file with the key that rooms' secrets and PINs are derived from, at least 16 bytes; default: derived from the admin secret")
 	f.StringVar(&o.urlWS, "url-ws", "", "WebSocket URL for clients, with {instance}, {ordinal} and {address-host}; default: none is told")
-	f.StringVar(&o.urlHTTP, "url-http", "", "the same for HTTP")
+	f.StringVar(&o.urlHTTP, "url-http", "", "HTTP URL for clients, with {instance}, {ordinal} and {address-host}; default: none is told")
 }
 
 func (o *poolOptions) config(key broker.RoomKey) broker.Config {

@@ -228,7 +228,7 @@ func (p countedPool) CreateRoomWithin(ctx context.Context, r broker.CreateReques
 func logEvent(log *slog.Logger, e broker.Event) {
 	level := slog.LevelInfo
 	switch e.Kind {
-	case broker.RoomConflict, broker.InstanceFault, broker.InstanceSuspect, broker.InstanceLost, broker.InstanceReborn, broker.RebuildBegun:
+	case broker.RoomConflict, broker.FinderEmpty, broker.InstanceFault, broker.InstanceSuspect, broker.InstanceLost, broker.InstanceReborn, broker.RebuildBegun:
 		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{slog.String("kind", string(e.Kind))}

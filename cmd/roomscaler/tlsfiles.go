@@ -18,7 +18,7 @@ type tlsFiles struct{ prefix, cert, key, clientCA string }
 func (t *tlsFiles) flags(f *pflag.FlagSet, prefix, what string) {
 	t.prefix = prefix
 	f.StringVar(&t.cert, prefix+"tls-cert", "", "certificate of "+what+" (PEM file, with its chain); default: no TLS")
-	f.StringVar(&t.key, prefix+"tls-key", "", "its key (PEM file)")
+	f.StringVar(&t.key, prefix+"tls-key", "", "key of that certificate (PEM file)")
 	f.StringVar(&t.clientCA, prefix+"tls-client-ca", "", "authorities of the certificates that clients must show (PEM file); default: none must be shown")
 }
 

@@ -177,7 +177,7 @@ func (c *cluster) broker(name, discover string, flags ...string) *node {
 	api, metrics := c.port(), c.port()
 	p := start(c.t, name, append([]string{
 		"broker", "--listen", api, "--metrics-listen", metrics, "--store", "redis://" + c.redis.Addr(), "--pool", pool,
-		"--discover", discover, "--sweep-interval", sweep.String(), "--instance-timeout", "500ms",
+		"--discover", discover, "--sweep-interval", sweep.String(), "--instance-timeout", "2s",
 		"--janus-admin-secret-file", c.files["admin-secret"], "--janus-admin-key-file", c.files["admin-key"], "--room-key-file", c.files["room-key"],
 	}, flags...)...)
 	client, err := brokerapi.NewClient("http://"+api, nil, &http.Client{})
