@@ -160,7 +160,12 @@ func TestG3_OnlyWhatMayGo(t *testing.T) {
 			in.Reason = "timeout"
 			return in
 		}(), nil, false},
-		{"a lost one holds nothing", func() brokerapi.Instance { in := instance(3, 40); in.State = "lost"; return in }(), nil, true},
+		{"a lost one holds nothing", func() brokerapi.Instance {
+			in := instance(3, 40)
+			in.State, in.AgeMS = "lost", ptr(int64(400_000))
+			return in
+		}(), nil, true},
+		{"a lost one that is back and empty holds nothing", func() brokerapi.Instance { in := instance(3, 0); in.State = "lost"; return in }(), nil, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -178,6 +183,30 @@ func TestG3_OnlyWhatMayGo(t *testing.T) {
 				t.Errorf("occupied: got %v, want %v", d.Put.Seal, want)
 			}
 		})
+	}
+}
+
+// TestG3_LostAndBack: one that was fenced and answers again, with people on it, is not taken away.
+func TestG3_LostAndBack(t *testing.T) {
+	tg := target(t)
+	in := instance(3, 12)
+	in.State, in.RoomsLeft = "lost", 0
+	f := facts(t, 4, record(t, tg, 4), tg, append(row(3, 10), in)...)
+	if d := decide(f, tg); d.Desired != 4 || len(d.Put.Seal) > 0 {
+		t.Errorf("got %s, seals %v; want 4", d.Why, d.Put.Seal)
+	}
+}
+
+// TestG3_StartingInRange: the number does not fall below an instance that may still be starting, only to rise again.
+func TestG3_StartingInRange(t *testing.T) {
+	for since, want := range map[time.Duration]int{179 * time.Second: 4, 181 * time.Second: 3} {
+		tg := target(t)
+		rec := record(t, tg, 4)
+		rec.InRange = []scaler.Sample{{At: now - since.Milliseconds(), N: 3}}
+		f := facts(t, 4, rec, tg, row(3, 30)...)
+		if d := decide(f, tg); d.Desired != want {
+			t.Errorf("in range for %s: got %s, want %d", since, d.Why, want)
+		}
 	}
 }
 

@@ -110,10 +110,26 @@ func (l *law) guard(desired int) time.Duration {
 	return ServeTTL
 }
 
-// dampedFrom is the downscale window of the autoscaler from which on a lower answer has no effect once a higher one
-// has been given.
+// dampedFrom is the downscale window of the autoscaler from which on it forgets a lower answer once a higher one has
+// been given: it takes the highest of the window.
 const dampedFrom = time.Minute
 
+// damped reports whether no lower number can take away what a higher one brings. The autoscaler does one thing after
+// the other, so a pod that it has yet to ask for comes after every write of before; one that is there already, by
+// somebody's hand or not known when the number fell, may still be taken away by a late write.
 func (l *law) damped() bool {
-	return l.w != nil && l.w.HPA != nil && l.w.HPA.WindowMS >= dampedFrom.Milliseconds()
+	if l.w == nil || l.w.HPA == nil || l.w.HPA.WindowMS < dampedFrom.Milliseconds() {
+		return false
+	}
+	for i := l.r; i < l.w.Replicas; i++ {
+		if !l.hasReleased(i) {
+			return false
+		}
+	}
+	for i := range l.w.Pods {
+		if p := &l.w.Pods[i]; p.Ordinal >= l.r && !l.hasReleased(p.Ordinal) {
+			return false
+		}
+	}
+	return true
 }

@@ -170,9 +170,9 @@ func (p *planner) look(ctx context.Context, log *slog.Logger) (outcome, error) {
 
 // try is one try of a look. It reports whether another one makes sense at once.
 func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) (o outcome, again bool, err error) {
-	target, silent := p.asked()
+	target, _ := p.asked()
 	pool, began := target.Pool, time.Now()
-	in := Input{Ref: p.ref, Target: target, Silent: silent, Refused: *refused}
+	in := Input{Ref: p.ref, Target: target, Refused: *refused}
 	if in.Cluster, err = p.workload(); err != nil {
 		// Nobody can say what an answer would lead to.
 		p.publish(pool, view{hold: err})
@@ -186,6 +186,7 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 	if p.outdates(in.Facts) {
 		return lookFailed, false, fmt.Errorf("fetch the facts of pool %s: the broker told of an older plan than is stored", pool)
 	}
+	_, in.Silent = p.asked() // the facts have taken their time
 	d := p.decide(ctx, &in)
 	switch d.Hold {
 	case HoldTaken:
@@ -217,6 +218,9 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 	plan, err := p.source.PutPlan(ctx, pool, d.IfVersion, d.Put)
 	var problem *brokerapi.Problem
 	switch {
+	case err == nil && (plan.Version <= d.IfVersion || plan.Desired != d.Put.Desired):
+		// Whoever answered that, it is unknown what is stored.
+		return lookFailed, false, fmt.Errorf("store a decision for pool %s: the answer tells of plan %d with %d instances, not of the one that was put", pool, plan.Version, plan.Desired)
 	case err == nil:
 	case errors.As(err, &problem) && problem.Code == brokerapi.CodePlanVersion:
 		return lookContended, true, fmt.Errorf("store a decision for pool %s: %w", pool, err)

@@ -173,6 +173,23 @@ func TestG3_MarksBeforePlan(t *testing.T) {
 	})
 }
 
+// otherPut is a broker behind something that answers any PUT by itself.
+type otherPut struct{ *fakeBroker }
+
+func (otherPut) PutPlan(context.Context, string, int64, brokerapi.PutPlan) (brokerapi.Plan, error) {
+	return brokerapi.Plan{}, nil
+}
+
+// TestG3_OnlyStoredNumbers_strangeAnswer: an answer that does not tell of the plan that was put stores no number.
+func TestG3_OnlyStoredNumbers_strangeAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, otherPut{newFakeBroker(ready(row(3, 40)...))})
+		if n, code, text := r.answer(ref()); code != codes.Unavailable {
+			t.Errorf("got %d, %s %q: nothing is stored", n, code, text)
+		}
+	})
+}
+
 func TestG3_SealRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker(ready(append(row(2, 30), vacated(2, time.Hour), vacated(3, time.Hour))...))

@@ -109,16 +109,15 @@ func (l *law) floor() floor {
 		no[name] = true
 	}
 	var lowest floor
-	known := map[int]bool{}
 	for i := range l.f.Instances {
 		in := &l.f.Instances[i]
-		if in.State != stateLost {
-			known[in.Ordinal] = true
-		}
-		if in.Ordinal < lowest.n || in.State == stateLost || letGo(in, l.r) {
+		if in.Ordinal < lowest.n || letGo(in, l.r) {
 			continue
 		}
 		switch {
+		case in.State == stateLost && !l.w.condemned(in.Ordinal) && inUse(in, l.t):
+			lowest.raise(in.Ordinal+1, in.Name, "it was fenced, and answers again with people on it")
+		case in.State == stateLost:
 		case no[in.Name]:
 			lowest.raise(in.Ordinal+1, in.Name, "the store refused to release it")
 		case in.Ordinal >= l.r && l.w.condemned(in.Ordinal):
@@ -130,14 +129,56 @@ func (l *law) floor() floor {
 			}
 		}
 	}
-	if l.w != nil {
-		l.floorOfPods(&lowest, known)
+	switch {
+	case l.w != nil:
+		l.floorOfPods(&lowest)
+	default:
+		l.floorOfStarting(&lowest)
 	}
 	return lowest
 }
 
+// inUse reports whether a look that counts has found somebody or a room.
+func inUse(in *brokerapi.Instance, t Target) bool {
+	return fresh(in, t) && (in.RoomsLeft > 0 || in.Sessions != nil && *in.Sessions > 0 || in.Rooms != nil && *in.Rooms > 0)
+}
+
+// known returns which ordinals the broker has an instance of.
+func (l *law) known(lost bool) map[int]bool {
+	known := make(map[int]bool, len(l.f.Instances))
+	for i := range l.f.Instances {
+		if in := &l.f.Instances[i]; lost || in.State != stateLost {
+			known[in.Ordinal] = true
+		}
+	}
+	return known
+}
+
+// floorOfStarting raises the floor above the ordinals in range whose instance may still be on its way: a number that has
+// fallen below one would have to rise again when it appears. Kubernetes says whether there is a pod at all.
+func (l *law) floorOfStarting(lowest *floor) {
+	first := l.r
+	for _, s := range l.next.InRange {
+		if l.now-s.At < l.t.StartTimeout.Milliseconds() {
+			first = s.N
+			break
+		}
+	}
+	if first >= l.r {
+		return
+	}
+	known := l.known(true)
+	for i := l.r - 1; i >= first && i >= lowest.n; i-- {
+		if !known[i] {
+			lowest.raise(i+1, "", fmt.Sprintf("the instance with ordinal %d may still be starting", i))
+			return
+		}
+	}
+}
+
 // floorOfPods raises the floor above the pods that the broker does not know and that may have begun to work.
-func (l *law) floorOfPods(lowest *floor, known map[int]bool) {
+func (l *law) floorOfPods(lowest *floor) {
+	known := l.known(false)
 	for i := range l.w.Pods {
 		p := &l.w.Pods[i]
 		if p.Ordinal < lowest.n || known[p.Ordinal] || l.w.condemned(p.Ordinal) {

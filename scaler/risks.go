@@ -14,7 +14,7 @@ func (l *law) risks(w Why, seals []brokerapi.Seal) []Risk {
 		add(RiskMaximum, "the load needs %d instances, %s is %d", w.Dnow, l.maximumIs(), w.Maximum)
 	}
 	if w.Desired > w.Maximum {
-		add(RiskAbove, "%d instances stay because rooms are on them, %s is %d", w.Desired, l.maximumIs(), w.Maximum)
+		add(RiskAbove, "%d instances stay until they may go, %s is %d", w.Desired, l.maximumIs(), w.Maximum)
 	}
 	if w.Blind {
 		add(RiskBlind, "no instance below %d has fresh data", w.Previous)

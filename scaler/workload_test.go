@@ -449,6 +449,14 @@ func TestG5_GuardByTheDownscaleWindow(t *testing.T) {
 		if d.Desired != 5 || d.Put.GuardMS != want {
 			t.Errorf("window %d ms: got %d with guard %d ms, want 5 with %d", window, d.Desired, d.Put.GuardMS, want)
 		}
+		// A pod that was not known when the number fell is there already: a late write may still take it away.
+		d = decideOn(f, tg, workload(4, func(w *scaler.Workload) {
+			w.HPA.WindowMS = window
+			w.Pods = append(w.Pods, scaler.Pod{Ordinal: 4, UID: "other", Terminating: true})
+		}))
+		if d.Desired != 6 || d.Put.GuardMS != 100_000 {
+			t.Errorf("window %d ms, a pod above the number: got %s with guard %d ms, want 6 with 100000", window, d.Why, d.Put.GuardMS)
+		}
 		// What somebody has started by hand is about to be undone by the answer before, whatever the window.
 		f = facts(t, 4, record(t, tg, 4), tg, row(4, 50)...)
 		d = decideOn(f, tg, workload(6, func(w *scaler.Workload) { w.HPA.WindowMS = window }))
