@@ -100,13 +100,13 @@ func endStreams(after time.Duration) grpc.StreamServerInterceptor {
 		}
 		ctx, cancel := context.WithTimeout(stream.Context(), after)
 		defer cancel()
-		return handle(srv, endingStream{stream, ctx})
+		return handle(srv, endingStream{stream, func() context.Context { return ctx }})
 	}
 }
 
 type endingStream struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // this is how gRPC hands a context to a stream's handler
+	context func() context.Context
 }
 
-func (s endingStream) Context() context.Context { return s.ctx }
+func (s endingStream) Context() context.Context { return s.context() }
