@@ -39,6 +39,10 @@ type Pool interface {
 type Served struct {
 	Pool Pool
 	URLs URLs
+	// ICEServers are told with each pin; none: the pin says nothing of them.
+	ICEServers []brokerapi.ICEServer
+	// Token makes the token that a client shows to the media server; nil: it wants none.
+	Token func() string
 }
 
 // Options temper a Handler. The zero value is a handler without tokens.

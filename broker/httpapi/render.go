@@ -13,7 +13,12 @@ func (s Served) pin(p broker.Placed) brokerapi.Pin {
 	if p.Instance.StringIDs {
 		id = `"` + id + `"`
 	}
+	token := ""
+	if s.Token != nil {
+		token = s.Token()
+	}
 	return brokerapi.Pin{
+		Token: token, ICEServers: s.ICEServers,
 		Room: p.Pin.Room, Instance: p.Pin.Instance, Incarnation: p.Pin.Incarnation, Epoch: int64(p.Pin.Epoch), State: string(p.Pin.State),
 		Address: p.Instance.Address, URLs: s.URLs.of(p.Instance),
 		JanusRoom: json.RawMessage(id), PIN: p.JoinPIN,

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/roomscaler/roomscaler/broker/brokerapi"
 	"github.com/roomscaler/roomscaler/broker/httpapi"
 )
 
@@ -35,5 +36,17 @@ func TestURLs_AnIPv6HostIsInBrackets(t *testing.T) {
 	h := httpapi.New(map[string]httpapi.Served{"video": {Pool: f, URLs: httpapi.URLs{WS: "ws://{address-host}:8188/{instance}/{ordinal}"}}}, httpapi.Options{})
 	if w := do(h, "GET /v1/pools/video/rooms/r", ""); !strings.Contains(w.Body.String(), `"urls":{"ws":"ws://[fd00::1]:8188/janus-1/1"}`) {
 		t.Errorf("got %s", w.Body)
+	}
+}
+
+func TestPin_TellsWhatClientsNeed(t *testing.T) {
+	f, _ := example()
+	h := httpapi.New(map[string]httpapi.Served{"video": {
+		Pool: f, Token: func() string { return "a token" },
+		ICEServers: []brokerapi.ICEServer{{URLs: []string{"turn:turn.example.org"}, Username: "u", Credential: "c"}},
+	}}, httpapi.Options{})
+	want := `"token":"a token","ice_servers":[{"urls":["turn:turn.example.org"],"username":"u","credential":"c"}]`
+	if w := do(h, "GET /v1/pools/video/rooms/r", ""); !strings.Contains(w.Body.String(), want) {
+		t.Errorf("got %s, want %s in it", w.Body, want)
 	}
 }

@@ -24,6 +24,9 @@ type poolOptions struct {
 	janusAdminSecretFile                string
 	janusAdminKeyFile, roomKeyFile      string
 	urlWS, urlHTTP                      string
+	iceServersFile                      string
+	janusTokenSecretFile                string
+	janusTokenTTL                       time.Duration
 }
 
 func (o *poolOptions) flags(f *pflag.FlagSet) {
@@ -46,6 +49,9 @@ func (o *poolOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.roomKeyFile, "room-key-file", "", "file with the key that rooms' secrets and PINs are derived from, at least 16 bytes; default: derived from the admin secret")
 	f.StringVar(&o.urlWS, "url-ws", "", "WebSocket URL for clients, with {instance}, {ordinal} and {address-host}; default: none is told")
 	f.StringVar(&o.urlHTTP, "url-http", "", "HTTP URL for clients, with {instance}, {ordinal} and {address-host}; default: none is told")
+	f.StringVar(&o.iceServersFile, "ice-servers-file", "", "file with the STUN and TURN servers for clients, a JSON array of WebRTC's RTCIceServer; default: none is told")
+	f.StringVar(&o.janusTokenSecretFile, "janus-token-secret-file", "", "file with the token_auth_secret of the Janus servers: pins then carry a signed token for clients; default: no token")
+	f.DurationVar(&o.janusTokenTTL, "janus-token-ttl", 24*time.Hour, "how long such a token is good for")
 }
 
 func (o *poolOptions) config(key broker.RoomKey) broker.Config {

@@ -29,6 +29,7 @@ type pools struct {
 
 // pool is one pool in this process.
 type pool struct {
+	clients httpapi.Served // all but the Pool: what pins tell clients
 	o       poolOptions
 	log     *slog.Logger
 	store   broker.Store
@@ -93,7 +94,11 @@ func (ps *pools) makePool(o *poolOptions, old *pool) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{o: *o, finder: finder, log: ps.log.With("component", "broker", "pool", o.pool)}
+	clients, err := o.clients()
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{o: *o, clients: clients, finder: finder, log: ps.log.With("component", "broker", "pool", o.pool)}
 	if old != nil && old.o.store == o.store && old.o.sweepInterval == o.sweepInterval {
 		p.store = old.store
 	} else if p.store, err = openStore(o); err != nil {
@@ -179,7 +184,9 @@ func (ps *pools) change(ctx context.Context, l *lifecycle, list []*poolOptions) 
 func (ps *pools) publish() {
 	served := map[string]httpapi.Served{}
 	for name, p := range ps.now {
-		served[name] = httpapi.Served{Pool: countedPool{p.service, ps.metrics}, URLs: p.o.urls()}
+		s := p.clients
+		s.Pool = countedPool{p.service, ps.metrics}
+		served[name] = s
 	}
 	for _, h := range ps.handlers {
 		h.SetPools(served)

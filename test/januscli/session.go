@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	neturl "net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 // Options say how to reach a Janus.
 type Options struct {
 	APISecret string       // "" = none is wanted
+	Token     string       // "" = none is wanted
 	HTTP      *http.Client // default http.DefaultClient; it must not time out before a long poll does (30 s)
 }
 
@@ -184,6 +186,9 @@ func (s *session) poll(ctx context.Context) ([]event, error) {
 	if s.o.APISecret != "" {
 		url += "&apisecret=" + s.o.APISecret
 	}
+	if s.o.Token != "" {
+		url += "&token=" + neturl.QueryEscape(s.o.Token)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -199,6 +204,9 @@ func (s *session) post(ctx context.Context, url string, body map[string]any) (ev
 	body["transaction"] = "t" + strconv.FormatInt(s.turn.Add(1), 10)
 	if s.o.APISecret != "" {
 		body["apisecret"] = s.o.APISecret
+	}
+	if s.o.Token != "" {
+		body["token"] = s.o.Token
 	}
 	b, err := json.Marshal(body)
 	if err != nil {

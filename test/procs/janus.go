@@ -28,6 +28,7 @@ type JanusOptions struct {
 	AdminSecret string // default "adminsecret"
 	AdminKey    string // of the videoroom; "" = none is configured
 	APISecret   string // "" = none
+	TokenSecret string // token_auth with this token_auth_secret; "" = no token is wanted
 	StringIDs   bool   // rooms and participants have strings as ids
 	AdminOff    bool   // no admin API
 	NoVideoroom bool

@@ -63,6 +63,9 @@ func (o JanusOptions) files(lib string) map[string][]section {
 	if o.APISecret != "" {
 		general = append(general, setting{"api_secret", o.APISecret})
 	}
+	if o.TokenSecret != "" {
+		general = append(general, setting{"token_auth", true}, setting{"token_auth_secret", o.TokenSecret})
+	}
 	if o.EventLoops > 0 {
 		general = append(general, setting{"event_loops", o.EventLoops})
 	}
