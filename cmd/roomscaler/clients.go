@@ -14,7 +14,7 @@ import (
 // clients returns what a pool's pins tell clients besides the room: URLs, ICE servers and the token
 // that Janus wants of them. Its files are read when the pool is made.
 func (o *poolOptions) clients() (httpapi.Served, error) {
-	s := httpapi.Served{URLs: httpapi.URLs{WS: o.urlWS, HTTP: o.urlHTTP}}
+	s := httpapi.Served{URLs: o.urls()}
 	var err error
 	if s.ICEServers, err = readICEServers(o.iceServersFile); err != nil {
 		return httpapi.Served{}, err

@@ -56,14 +56,26 @@ func TestG8_AStopIsNeverALoss(t *testing.T) {
 	for i := range 9 {
 		calls = append(calls, c.join(c.nodes[i%2], fmt.Sprintf("call %d", i)))
 	}
+	// For a moment there is far more demand. What it needed stays in force for the cool-down, which is an hour.
+	for i := range 6 {
+		if _, _, err := c.nodes[0].CreateRoom(c.ctx, pool, fmt.Sprintf("peak %d", i), brokerapi.CreateRoom{ExpectedParticipants: 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var number float64
 	c.eventually(20*time.Second, "the scaler answers", func() (err error) {
 		number, err = k.desired(c.ctx)
-		if err == nil && number < 3 {
-			err = fmt.Errorf("%v instances for 9 sessions at 3 each", number)
+		if err == nil && number < 13 {
+			err = fmt.Errorf("%v instances for 39 sessions at 3 each", number)
 		}
 		return err
 	})
+	for i := range 6 {
+		if err := c.nodes[0].DeleteRoom(c.ctx, pool, fmt.Sprintf("peak %d", i), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := c.load()
 	hook := c.hook("janus-2")
 	c.eventually(10*time.Second, "the hook's mark is there", func() error { return c.marked("janus-2", "hook") })
 
@@ -77,6 +89,7 @@ func TestG8_AStopIsNeverALoss(t *testing.T) {
 			}
 			return err
 		})
+		l.reaches(c, l.created.Load()+20)
 		c.alive(calls)
 		for _, k := range calls {
 			if p, err := b.Lookup(c.ctx, pool, k.pin.Room, true); err != nil || p.Epoch != k.pin.Epoch {
@@ -163,6 +176,7 @@ func TestG8_AStopIsNeverALoss(t *testing.T) {
 		serves(t, c.nodes[1])
 	})
 	t.Run("the hook ends when the instance is empty", func(t *testing.T) {
+		l.stop()
 		for _, k := range calls {
 			if err := k.Close(c.ctx); err != nil {
 				t.Error(err)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -74,29 +73,24 @@ func TestG1_OneHome(t *testing.T) {
 	})
 
 	t.Run("a broker killed between claim and create: another finishes its claim", func(t *testing.T) {
-		for _, p := range c.proxies {
-			p.stop()
-		}
+		hit, stop := c.creates(false)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			_, _, _ = c.nodes[0].CreateRoom(c.ctx, pool, "orphan", brokerapi.CreateRoom{})
 		}()
-		c.eventually(10*time.Second, "the create is on its way", func() error {
-			if n := c.proxies[0].held() + c.proxies[1].held() + c.proxies[2].held(); n == 0 {
-				return errors.New("no create has come")
-			}
-			return nil
-		})
+		select {
+		case <-hit:
+		case <-time.After(10 * time.Second):
+			t.Fatal("no create has come to a Janus")
+		}
 		c.nodes[0].kill()
 		<-done
 		pin, err := c.nodes[1].Lookup(c.ctx, pool, "orphan", false)
 		if err != nil || pin.State != "creating" {
 			t.Fatalf("pin %+v, %v; want the claim, in state creating", pin, err)
 		}
-		for _, p := range c.proxies {
-			p.release()
-		}
+		stop()
 		got, _, err := c.nodes[1].CreateRoom(c.ctx, pool, "orphan", brokerapi.CreateRoom{})
 		if err != nil || got.Epoch != pin.Epoch || got.State != "live" {
 			t.Errorf("pin %+v, %v; want epoch %d, live", got, err, pin.Epoch)
@@ -109,16 +103,12 @@ func TestG1_OneHome(t *testing.T) {
 	})
 
 	t.Run("a create that takes effect and is never answered: the retry finds it", func(t *testing.T) {
-		for _, p := range c.proxies {
-			p.silence(true)
-		}
+		_, stop := c.creates(true)
 		_, _, err := c.nodes[0].CreateRoom(c.ctx, pool, "late", brokerapi.CreateRoom{})
 		if problem(err) != brokerapi.CodeInstanceUnreachable {
 			t.Errorf("%v; want %s", err, brokerapi.CodeInstanceUnreachable)
 		}
-		for _, p := range c.proxies {
-			p.silence(false)
-		}
+		stop()
 		if _, _, err := c.nodes[1].CreateRoom(c.ctx, pool, "late", brokerapi.CreateRoom{}); err != nil {
 			t.Error(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/roomscaler/roomscaler/broker"
+	"github.com/roomscaler/roomscaler/broker/backendtest"
 	"github.com/roomscaler/roomscaler/broker/brokerapi"
 	"github.com/roomscaler/roomscaler/broker/janus"
 	"github.com/roomscaler/roomscaler/test/januscli"
@@ -131,7 +132,7 @@ type cluster struct {
 	t       *testing.T
 	ctx     context.Context
 	janus   []*procs.Janus
-	proxies []*faulty
+	proxies []*backendtest.Faulty
 	redis   *procs.Redis
 	nodes   []*node
 	backend *janus.Backend
@@ -154,9 +155,9 @@ func newCluster(t *testing.T, n int, redis procs.RedisOptions, flags ...string) 
 		j, err := procs.StartJanus(c.ctx, procs.JanusOptions{Name: fmt.Sprintf("janus-%d", i), AdminSecret: adminSecret, AdminKey: adminKey, EventLoops: 2})
 		procs.Need(t, err)
 		t.Cleanup(j.Kill)
-		p := newFaulty(t, j.AdminURL())
+		p := backendtest.NewFaulty(t, j.AdminURL())
 		c.janus, c.proxies = append(c.janus, j), append(c.proxies, p)
-		list = append(list, fmt.Sprintf("janus-%d=%s", i, p.url))
+		list = append(list, fmt.Sprintf("janus-%d=%s", i, p.Address()))
 	}
 	var err error
 	c.redis, err = procs.StartRedis(c.ctx, redis)
@@ -239,6 +240,32 @@ func eventually(t *testing.T, limit time.Duration, what string, fn func() error)
 		case <-tick.C:
 		case <-deadline:
 			t.Fatalf("%s: not within %v: %v", what, limit, err)
+		}
+	}
+}
+
+// creates makes every create of a room hang, before or after Janus has made it. The channel is
+// sent to when one does; the function ends that.
+func (c *cluster) creates(after bool) (hit <-chan struct{}, stop func()) {
+	hits := make(chan struct{}, len(c.proxies))
+	var all []*backendtest.Caused
+	for _, p := range c.proxies {
+		t := p.Cause(backendtest.Trouble{
+			Match: func(_ string, body []byte) bool { return bytes.Contains(body, []byte(`"request":"create"`)) },
+			After: after, Do: backendtest.Hang,
+		})
+		all = append(all, t)
+		go func() {
+			select {
+			case <-t.Hit():
+				hits <- struct{}{}
+			case <-c.ctx.Done():
+			}
+		}()
+	}
+	return hits, func() {
+		for _, t := range all {
+			t.Stop()
 		}
 	}
 }
