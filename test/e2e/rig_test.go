@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "roomscaler")
-		out, err := exec.Command("go", "build", "-o", binary, "../../cmd/roomscaler").CombinedOutput()
+		out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "../../cmd/roomscaler").CombinedOutput()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 			return 1
