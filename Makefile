@@ -15,7 +15,7 @@ RACE = $$(command -v gcc >/dev/null && echo -race || echo "no gcc: tests run wit
 # Where git does not answer (no git, or a checkout of another user's), a build has no version.
 VCS = $$(git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
-.PHONY: all help build lab test test-keda lint fuzz bench demo demo-compare deps clean
+.PHONY: all help build lab test test-ha test-keda lint fuzz bench demo demo-compare deps clean
 
 all: build test ## build and test
 
@@ -31,6 +31,9 @@ lab: ## the demo and load programs, in bin/
 test: deps ## all tests, with the race detector, in random order
 	@bad=; for m in $(MODULES); do echo "== tests of module $$m"; (cd $$m && go test $(RACE) -shuffle=on ./...) || bad="$$bad $$m"; done; \
 	if [ -n "$$bad" ]; then echo "tests failed in:$$bad" >&2; exit 1; fi
+
+test-ha: ## ten hours of scalers that are killed; `make test` has two of them, with the race detector
+	go test -count=1 ./test/ha
 
 # KEDA's client comes with all of KEDA's scalers: 15 minutes of one core the first time. go vet would
 # have to read all of that once more.

@@ -7,12 +7,12 @@ import (
 )
 
 // TestG8_ReplicasKilled: three replicas of the scaler behind KEDA's round robin, one of them killed every few seconds
-// through ten hours. What is answered is one sequence of stored decisions, the pool does grow and shrink, and no room is
+// through ten hours (two with the race detector). What is answered is one sequence of stored decisions, the pool does grow and shrink, and no room is
 // cut off.
 func TestG8_ReplicasKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.run(10 * time.Hour)
+		w.run(hours * time.Hour)
 		got := w.tally
 		t.Logf("%+v", got)
 		if got.cut > 0 {
@@ -24,7 +24,7 @@ func TestG8_ReplicasKilled(t *testing.T) {
 		if jumps := w.notary.jumps; len(jumps) > 0 {
 			t.Errorf("the stored decisions are no sequence: %v", jumps)
 		}
-		if got.kills < 3000 || got.served < 1000 || got.scaleIns < 200 || got.scaleOuts < 100 || got.highest < 10 || got.placed < 5000 || got.lost < 100 {
+		if got.kills < 300*hours || got.served < 100*hours || got.scaleIns < 20*hours || got.scaleOuts < 10*hours || got.highest < 10 || got.placed < 500*hours || got.lost < 10*hours {
 			t.Errorf("the run shows too little: %+v", got)
 		}
 	})
