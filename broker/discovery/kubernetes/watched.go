@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"time"
 
@@ -87,6 +89,9 @@ func (w *watched[T]) run(ctx context.Context) {
 func (w *watched[T]) failed(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // its URL is another each time, and long
+	}
 	if err != nil {
 		err = fmt.Errorf("watching %s: %w", w.what, err)
 	}
