@@ -46,7 +46,7 @@ type planner struct {
 	cause   error         // of the last look; nil if it was good
 	looked  bool
 
-	ownerAsked time.Time // when Kubernetes was last asked for the ScaledObject that has the pool
+	owner owner
 }
 
 // view is what is known of the stored decision.
@@ -266,12 +266,7 @@ func (p *planner) decide(ctx context.Context, in *Input) Decision {
 	case p.cluster == nil:
 		return d
 	case d.Hold == HoldTaken:
-		// Only from time to time: it changes rarely.
-		if p.askOwner() {
-			_, err := p.cluster.Live(ctx, d.Owner)
-			in.OwnerGone = errors.Is(err, ErrNoScaledObject)
-		}
-		if !in.OwnerGone {
+		if in.OwnerGone = p.isGone(ctx, d.Owner); !in.OwnerGone {
 			return d
 		}
 		d = Decide(*in)
@@ -290,14 +285,22 @@ func (p *planner) decide(ctx context.Context, in *Input) Decision {
 // ownerEvery is how often it is asked whether the ScaledObject that has the pool is still there.
 const ownerEvery = 10 * time.Second
 
-func (p *planner) askOwner() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ownerAsked.IsZero() && time.Since(p.ownerAsked) < ownerEvery {
-		return false
+// owner is what is known of the ScaledObject that has the pool. Only the planner's own looks use it.
+type owner struct {
+	ref  Ref
+	gone bool
+	at   time.Time // when it was asked for
+}
+
+// isGone reports whether a ScaledObject is known not to be there. It asks from time to time.
+func (p *planner) isGone(ctx context.Context, ref Ref) bool {
+	if o := p.owner; o.ref == ref && time.Since(o.at) < ownerEvery {
+		return o.gone
 	}
-	p.ownerAsked = time.Now()
-	return true
+	at := time.Now()
+	_, err := p.cluster.Live(ctx, ref)
+	p.owner = owner{ref, errors.Is(err, ErrNoScaledObject), at}
+	return p.owner.gone
 }
 
 // heldBy ends the answer at once when the broker says that its directory is being

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	ktesting "k8s.io/client-go/testing"
 
@@ -45,7 +46,8 @@ type cluster struct {
 	watcher *kube.Watcher
 
 	mu      sync.Mutex
-	broken  map[string]error // "verb resource" or "* resource" -> what it answers
+	slow    map[string]time.Duration // lists of a resource take so long
+	broken  map[string]error         // "verb resource" or "* resource" -> what it answers
 	watches map[string][]watch.Interface
 	calls   map[string]int
 }
@@ -84,12 +86,42 @@ func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 		c.watches[a.GetResource().Resource] = append(c.watches[a.GetResource().Resource], w)
 		return true, w, err
 	})
-	c.watcher = kube.New(c.api, slog.New(slog.DiscardHandler))
+	c.watcher = kube.New(&slowClient{c.api, c}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.watcher.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return c
+}
+
+// slowClient lets lists take time.
+type slowClient struct {
+	*fake.FakeDynamicClient
+	c *cluster
+}
+
+type slowResource struct {
+	dynamic.NamespaceableResourceInterface
+	c        *cluster
+	resource string
+}
+
+func (s *slowClient) Resource(r schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return slowResource{s.FakeDynamicClient.Resource(r), s.c, r.Resource}
+}
+
+func (s slowResource) Namespace(name string) dynamic.ResourceInterface {
+	return slowList{s.NamespaceableResourceInterface.Namespace(name), s}
+}
+
+type slowList struct {
+	dynamic.ResourceInterface
+	of slowResource
+}
+
+func (s slowList) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	time.Sleep(s.of.c.slow[s.of.resource])
+	return s.ResourceInterface.List(ctx, o)
 }
 
 // refuse makes calls fail from now on, and cuts the watches that run; nil: they work again.

@@ -120,7 +120,34 @@ func TestG4_UnknownCluster(t *testing.T) {
 		})
 	})
 	for _, resource := range []string{"scaledobjects", "statefulsets", "pods", "horizontalpodautoscalers"} {
-		t.Run("nothing while "+resource+" cannot be watched, and all again after", func(t *testing.T) {
+		t.Run("nothing while "+resource+" can be listed but not watched", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, all()...)
+				c.mustView()
+				c.refuse("watch", resource, forbidden(resource))
+				for range 60 {
+					time.Sleep(time.Second)
+					if _, err := c.view(); err == nil {
+						t.Fatal("got a view")
+					}
+				}
+			})
+		})
+		t.Run("nothing before "+resource+" have been listed", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, all()...)
+				c.slow = map[string]time.Duration{resource: time.Minute}
+				for range 59 {
+					if _, err := c.view(); err == nil {
+						t.Fatal("got a view")
+					}
+					time.Sleep(time.Second)
+				}
+				time.Sleep(2 * time.Second)
+				c.mustView()
+			})
+		})
+		t.Run("nothing while "+resource+" cannot be listed or watched, and all again after", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, all()...)
 				c.mustView()
