@@ -18,6 +18,8 @@ import (
 const (
 	maxQueued = 100  // Events that wait to be written
 	maxNote   = 1000 // bytes; the API takes 1024
+	// maxNameHead is how much of a ScaledObject's name an Event's name begins with; the API takes 253 in all.
+	maxNameHead = 200
 	// Each ScaledObject may have so many at once, and then one in each interval.
 	eventBurst = 25
 	eventEvery = 10 * time.Second
@@ -102,10 +104,13 @@ func (w *Watcher) writeEvent(ctx context.Context, e event) error {
 	if e.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	at := metav1.NewTime(e.at)
+	at, name := metav1.NewTime(e.at), e.ref.Name
+	if len(name) > maxNameHead {
+		name = name[:maxNameHead]
+	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Event{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", clip(e.ref.Name, 200), e.at.UnixNano()), Namespace: e.ref.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", name, e.at.UnixNano()), Namespace: e.ref.Namespace},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: scaledObjects.GroupVersion().String(), Kind: "ScaledObject", Name: e.ref.Name, Namespace: e.ref.Namespace, UID: types.UID(e.uid),
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/roomscaler/roomscaler/scaler"
@@ -31,6 +32,7 @@ func Connect() (dynamic.Interface, error) {
 		return nil, fmt.Errorf("read the configuration of the Kubernetes client: %w", err)
 	}
 	config.UserAgent = "roomscaler-scaler"
+	config.WarningHandler = rest.NoWarnings{} // they would be printed
 	config.QPS, config.Burst = 50, 100
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
