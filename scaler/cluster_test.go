@@ -102,6 +102,25 @@ func TestG4_ClusterUnknown(t *testing.T) {
 	})
 }
 
+// TestServer_FirstAnswerOnKubernetes: the first answer waits for the first lists, and not for much longer than that.
+func TestServer_FirstAnswerOnKubernetes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, c := newFakeBroker(ready(row(5, 45)...)), newFakeCluster(5)
+		c.err = errors.New("not listed yet")
+		time.AfterFunc(300*time.Millisecond, func() { c.set(func(c *fakeCluster) { c.err = nil }) })
+		startOn(t, b, c).wants(5)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b, c := newFakeBroker(ready(row(5, 45)...)), newFakeCluster(5)
+		c.err = errors.New("not listed yet")
+		before := time.Now()
+		_, code, text := startOn(t, b, c).answer(ref())
+		if code != codes.Unavailable || !strings.Contains(text, "not listed yet") || time.Since(before) > time.Second {
+			t.Errorf("got %s %q after %s", code, text, time.Since(before))
+		}
+	})
+}
+
 func TestServer_RefusedWorkload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeCluster(5)

@@ -173,7 +173,7 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 	target, _ := p.asked()
 	pool, began := target.Pool, time.Now()
 	in := Input{Ref: p.ref, Target: target, Refused: *refused}
-	if in.Cluster, err = p.workload(); err != nil {
+	if in.Cluster, err = p.workload(ctx); err != nil {
 		// Nobody can say what an answer would lead to.
 		p.publish(pool, view{hold: err})
 		return lookHeld, false, err
@@ -242,13 +242,28 @@ func (p *planner) try(ctx context.Context, log *slog.Logger, refused *[]string) 
 	return lookStored, false, nil
 }
 
+// firstView is how long the very first look waits for Kubernetes to be listed, a fraction at a time.
+const (
+	firstView  = 800 * time.Millisecond
+	viewPeriod = 50 * time.Millisecond
+)
+
 // workload returns what Kubernetes says now; nil where it is not read.
-func (p *planner) workload() (*Workload, error) {
+func (p *planner) workload(ctx context.Context) (*Workload, error) {
 	if p.cluster == nil {
 		return nil, nil
 	}
 	w, err := p.cluster.View(p.ref)
 	var refused *RefusedError
+	for began := time.Now(); err != nil && !errors.As(err, &refused) && p.isFirst() && time.Since(began) < firstView; w, err = p.cluster.View(p.ref) {
+		again := time.NewTimer(viewPeriod)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return nil, ctx.Err()
+		case <-again.C:
+		}
+	}
 	switch {
 	case err == nil:
 		return &w, nil
@@ -257,6 +272,13 @@ func (p *planner) workload() (*Workload, error) {
 	}
 	target, _ := p.asked()
 	return nil, &unknownError{target.Pool, fmt.Errorf("read ScaledObject %s and what it scales: %w", p.ref, err)}
+}
+
+// isFirst reports whether no look has come to an end yet.
+func (p *planner) isFirst() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.looked
 }
 
 // decide runs the law, and once more when it needs to know what the API server itself says.
