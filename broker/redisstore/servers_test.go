@@ -99,7 +99,7 @@ func TestG6_History(t *testing.T) {
 		walked(t, s)
 		restart := r.Options()
 		r.Kill()
-		r = startRedis(t, restart)
+		startRedis(t, restart)
 		if _, err := s.Confirm(t.Context(), before.Term, "room", 1); !errors.Is(err, broker.ErrStoreLost) {
 			t.Fatalf("Confirm: got %v, want ErrStoreLost", err)
 		}
