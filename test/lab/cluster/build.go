@@ -71,7 +71,7 @@ func (c Cache) build(ctx context.Context, comp Component) (time.Duration, error)
 	}
 	made := filepath.Join(work, "made")
 	// Two at once: the linker takes up to 3 GB for one program.
-	_, t, err := goCommand(ctx, work, "build", "-p", "2", "-trimpath", "-ldflags", strings.Join(ld, " "), "-o", filepath.Join(made, comp.Name), pkg)
+	_, t, err := goCommand(ctx, work, "build", "-p", "2", "-trimpath", "-tags", strings.Join(comp.Tags, ","), "-ldflags", strings.Join(ld, " "), "-o", filepath.Join(made, comp.Name), pkg)
 	used += t
 	if err != nil {
 		return used, err

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"crypto/sha256"
+	_ "embed" // of the source of a program
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,23 +13,31 @@ import (
 const (
 	kubernetesVersion = "1.37.2"
 	etcdVersion       = "3.6.16"
+	containerdVersion = "2.4.2"
+	corednsVersion    = "1.15.0"
+	kedaVersion       = "2.21.0"
+	helmVersion       = "3.22.0"
 )
 
 // A Component is one program that a cluster is made of, and how it is built.
 type Component struct {
 	// Name is the program's file name and what the command line calls it.
-	Name string
+	Name string `json:"name"`
 	// Module and Version say where its source is, Package which of its packages is the
 	// program. Version has no leading v.
-	Module, Version, Package string
+	Module  string `json:"module"`
+	Version string `json:"version"`
+	Package string `json:"package,omitempty"`
 	// Staging is the version that replaces modules which the module's own go.mod takes
 	// from folders beside it; "" where the published ones that it requires are right.
-	Staging string
+	Staging string `json:"staging,omitempty"`
 	// Stamps are variables that the linker sets, as importpath.name=value.
-	Stamps []string
+	Stamps []string `json:"stamps,omitempty"`
+	// Tags are build tags.
+	Tags []string `json:"tags,omitempty"`
 	// Main is the source of the program where none of the module's packages is it; it is
 	// built inside the wrapper module, and Package is empty then.
-	Main string
+	Main string `json:"main,omitempty"`
 }
 
 // Components returns every known component, those that most things need first.
@@ -45,8 +55,35 @@ func Components() []Component {
 			Stamps:  kubernetesStamps(),
 		})
 	}
-	return all
+	const containerd = "github.com/containerd/containerd/v2"
+	for _, name := range []string{"containerd", "ctr", "containerd-shim-runc-v2"} {
+		tags := []string{"urfave_cli_no_docs", "osusergo", "netgo", "static_build"}
+		if name == "containerd-shim-runc-v2" {
+			tags = append(tags, "no_grpc") // it speaks ttrpc, and there is one for each pod
+		}
+		all = append(all, Component{
+			Name: name, Module: containerd, Version: containerdVersion, Package: containerd + "/cmd/" + name, Tags: tags,
+			Stamps: []string{containerd + "/version.Version=" + containerdVersion},
+		})
+	}
+	all = append(all, Component{Name: "coredns", Module: "github.com/coredns/coredns", Version: corednsVersion, Main: corednsMain})
+	const keda = "github.com/kedacore/keda/v2"
+	for _, c := range []struct{ name, folder string }{{"keda", "operator"}, {"keda-adapter", "adapter"}, {"keda-admission-webhooks", "webhooks"}} {
+		all = append(all, Component{
+			Name: c.name, Module: keda, Version: kedaVersion, Package: keda + "/cmd/" + c.folder,
+			Stamps: []string{keda + "/version.Version=" + kedaVersion},
+		})
+	}
+	return append(all, Component{
+		Name: "helm", Module: "helm.sh/helm/v3", Version: helmVersion, Package: "helm.sh/helm/v3/cmd/helm",
+		Stamps: []string{"helm.sh/helm/v3/internal/version.version=v" + helmVersion},
+	})
 }
+
+// corednsMain is CoreDNS with the plugins that a cluster's own names need: about half of the packages.
+//
+//go:embed coredns.go.txt
+var corednsMain string
 
 // ControlPlaneComponents names what [StartControlPlane] runs.
 func ControlPlaneComponents() []string {
@@ -91,6 +128,10 @@ func choose(names []string) ([]Component, error) {
 // key names the component's folder in a cache: another version or another way to build it
 // is another folder.
 func (c Component) key() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", c))
+	recipe, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings always have a JSON form
+	}
+	sum := sha256.Sum256(recipe)
 	return fmt.Sprintf("%s-%s-%x", c.Name, c.Version, sum[:4])
 }
