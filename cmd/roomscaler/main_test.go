@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/spf13/pflag"
 )
 
 func TestMain(m *testing.M) {
@@ -173,6 +175,39 @@ func TestRun_BadInputIsOneLineWithTheRemedy(t *testing.T) {
 					t.Errorf("more than one line: %q", line)
 				}
 			}
+		})
+	}
+}
+
+func TestRun_NoFlagTakesAnything(t *testing.T) {
+	required := map[string][]string{
+		"broker": {"--discover=static:janus-0=http://127.0.0.1:1/admin", "--listen=127.0.0.1:0", "--metrics-listen=off"},
+		"scaler": {"--listen=127.0.0.1:0", "--metrics-listen=off"},
+	}
+	required["serve"] = append(required["broker"], "--scaler-listen=127.0.0.1:0")
+	for _, c := range rootCommand(nil).Commands() {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" {
+				return
+			}
+			t.Run(c.Name()+" --"+f.Name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel() // should it run after all, it ends at once
+				var stdout, stderr bytes.Buffer
+				args := append(append([]string{c.Name()}, required[c.Name()]...), "--"+f.Name+"=no such thing")
+				code := run(ctx, args, nil, &stdout, &stderr)
+				last := stderr.String()[strings.LastIndex(strings.TrimSuffix(stderr.String(), "\n"), "\n")+1:]
+				want, said := "--"+f.Name, last
+				switch {
+				case strings.Contains(f.Name, "tls-"):
+					want = "tls-" // its partner is missing
+				case c.Name() == "drainhook" && code == exitFailure:
+					said = stderr.String() // a file that cannot be read does not end the hook
+				}
+				if code == 0 || code == exitFailure && c.Name() != "drainhook" || !strings.Contains(said, want) || len(last) > 400 {
+					t.Errorf("got %d, %q", code, stderr.String())
+				}
+			})
 		})
 	}
 }
