@@ -60,6 +60,7 @@ func (c *configuration) watch(ctx context.Context, log *slog.Logger, change func
 	ticks := time.NewTicker(configEvery)
 	defer ticks.Stop()
 	unreadable := false
+	var seen []byte
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,6 +77,11 @@ func (c *configuration) watch(ctx context.Context, log *slog.Logger, change func
 		}
 		unreadable = false
 		if bytes.Equal(raw, c.raw) {
+			continue
+		}
+		// What is read for the first time may be half written; an empty file would be a valid one.
+		if !bytes.Equal(raw, seen) {
+			seen = raw
 			continue
 		}
 		c.raw = raw

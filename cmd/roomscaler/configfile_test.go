@@ -50,7 +50,7 @@ func TestConfiguration_Watch(t *testing.T) {
 		}()
 		change := func(content string) {
 			put(t, path, []byte(content))
-			time.Sleep(configEvery + time.Millisecond)
+			time.Sleep(3 * configEvery) // read twice alike, the first time perhaps half written
 			synctest.Wait()
 		}
 		if list[0].target != 3 || list[0].placement != "round-robin" {
