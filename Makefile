@@ -8,6 +8,7 @@ LAB       := bin/roomscaler-lab
 FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 DEMO      ?=
+BUILD     ?=
 
 # The race detector needs a C compiler; .ci/deps installs one where it may.
 RACE = $$(command -v gcc >/dev/null && echo -race || echo "no gcc: tests run without -race" >&2)
@@ -15,7 +16,7 @@ RACE = $$(command -v gcc >/dev/null && echo -race || echo "no gcc: tests run wit
 # Where git does not answer (no git, or a checkout of another user's), a build has no version.
 VCS = $$(git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
-.PHONY: all help build lab test test-ha test-keda lint fuzz bench demo demo-compare deps clean
+.PHONY: all help build lab test test-ha test-keda test-adapter cluster-build cluster-up cluster-down lint fuzz bench demo demo-compare deps clean
 
 all: build test ## build and test
 
@@ -39,6 +40,22 @@ test-ha: ## ten hours of scalers that are killed; `make test` has two of them, w
 # have to read all of that once more.
 test-keda: ## KEDA's own client against the scaler; compiles KEDA the first time
 	cd test/kedaclient && go test -vet=off -count=1 ./...
+
+test-adapter: $(if $(BUILD),cluster-build) ## the metrics adapter behind a real API server; BUILD=1 builds that first (minutes)
+	cd test/lab && ROOMSCALER_CLUSTER=$(if $(BUILD),required,try) go test -count=1 -v ./adapter
+
+cluster-build: lab ## the control plane's programs, into the user's cache folder (minutes)
+	$(LAB) cluster build etcd kube-apiserver kube-controller-manager
+
+cluster-up: lab ## a real control plane on loopback, built first if it has to be
+	$(LAB) cluster up --control-plane
+
+cluster-down: lab ## end it and remove what it left
+	$(LAB) cluster down
+
+# The controllers come with a client-go of their own: each version is compiled once, in 2 minutes of one core.
+test-kube: ## the HPA and StatefulSet controllers of Kubernetes 1.34, 1.36 and 1.37 on the scaler
+	cd test/kube && for m in v1.34 v1.36 go; do echo "== $$m.mod"; go test -vet=off -count=1 -shuffle=on -modfile=$$m.mod ./...; done
 
 lint: ## gofmt, go vet and staticcheck
 	@.ci/lint $(MODULES)

@@ -46,6 +46,13 @@ func declare(ctx context.Context, k kubernetes.Interface, p *corev1.Pod) {
 	}
 	now := metav1.Now()
 	p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &now
+	p.Status.ContainerStatuses = nil
+	for _, container := range p.Spec.Containers {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
 	p.Status.Conditions = nil
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
