@@ -70,7 +70,7 @@ const (
 
 // quiet is the number of sessions at the start and at the end: with what is kept spare it leaves two instances
 // some room.
-func (o Options) quiet() int { return o.target() * 9 / 10 }
+func (o Options) quiet() int { return o.target() * 6 / 10 }
 
 // peak is the number of sessions at the peak, target that of an instance.
 func (o Options) peak() int   { return o.Rooms * peopleInRoom }
